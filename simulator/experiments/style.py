@@ -26,7 +26,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -110,7 +110,7 @@ RC: dict[str, Any] = {
 def course_style() -> AbstractContextManager[None]:
     """Return a context in which matplotlib follows `RC`."""
     settings: Any = RC  # matplotlib's stubs want every name as a literal
-    return matplotlib.rc_context(settings)
+    return mpl.rc_context(settings)
 
 
 @dataclass(frozen=True)
@@ -197,11 +197,12 @@ def new_figure(
     Args:
         width: inches; a page's width is 10.
         height: inches.
-        rows, columns: how many axes; both 1 gives a single `Axes`, else the array of
-            `Figure.subplots`.
+        rows: how many axes below each other.
+        columns: how many beside each other. One in all gives a single `Axes`, more give
+            the array of `Figure.subplots`.
         title: above the first axes, at the left.
-        xlabel, ylabel: with the unit in brackets; with several axes below the last
-            row and beside the first column.
+        xlabel: with the unit in brackets; stands below the last row.
+        ylabel: with the unit in brackets; stands beside the first column.
         sharex: whether axes in a column share their x-axis.
         layout: matplotlib's layout engine, or None to place axes by hand.
 
@@ -212,6 +213,10 @@ def new_figure(
         figure = CourseFigure(figsize=(width, height), layout=layout)  # type: ignore[arg-type]
         FigureCanvasAgg(figure)
         grid = figure.subplots(rows, columns, squeeze=False, sharex=sharex)
+        for axes in grid.flat:
+            # "$500 became $1,000" is no formula.
+            for text in (axes.set_title(""), axes.xaxis.label, axes.yaxis.label):
+                text.set_parse_math(False)
         if title is not None:
             grid[0, 0].set_title(title)
         for column in range(columns):
@@ -235,7 +240,9 @@ def intervals(
 
     Args:
         axes: where.
-        x, low, high: of equal length, in data units; `low[i] <= high[i]`.
+        x: where, in data units.
+        low: lower ends, as many as x.
+        high: upper ends, as many as x.
         look: the series the intervals belong to.
     """
     axes.vlines(x, low, high, colors=look.colour, linewidth=2.0)
@@ -327,6 +334,7 @@ def direct_label(
                     fontweight="bold",
                     color=_readable(colour),
                     annotation_clip=False,
+                    parse_math=False,
                     arrowprops={
                         "arrowstyle": "-",
                         "color": colour,
@@ -341,10 +349,10 @@ def direct_label(
 
 def _readable(colour: Any) -> str:
     """Darken a light colour, which does for a line but not for letters on white."""
-    red, green, blue = matplotlib.colors.to_rgb(colour)
+    red, green, blue = mpl.colors.to_rgb(colour)
     light = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     share = min(1.0, 0.42 / light) if light else 1.0
-    return matplotlib.colors.to_hex((red * share, green * share, blue * share))
+    return mpl.colors.to_hex((red * share, green * share, blue * share))
 
 
 def _spread(
@@ -414,7 +422,7 @@ def caption(figure: CourseFigure, sentence: str, *, draw: bool = True) -> str:
     if draw:
         with course_style():
             size = 14.0
-                # 0.54 em is the mean advance of DejaVu Sans in English text, rounded up.
+            # 0.54 em is the mean advance of DejaVu Sans in English text, rounded up.
             letters = int(figure.get_figwidth() * 72 * 0.97 / (size * 0.54))
             figure.supxlabel(
                 "\n".join(textwrap.wrap(sentence, letters)),
@@ -423,5 +431,6 @@ def caption(figure: CourseFigure, sentence: str, *, draw: bool = True) -> str:
                 fontsize=size,
                 linespacing=1.35,
                 color=INK,
+                parse_math=False,
             )
     return sentence

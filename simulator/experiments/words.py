@@ -1,0 +1,60 @@
+"""How money, times and statements are said, the same way in text and in pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["clock", "duration", "listing", "money", "quoted"]
+
+_SECOND = 1_000_000
+_MINUTE = 60 * _SECOND
+_HOUR = 60 * _MINUTE
+
+
+def money(amount: int, *, short: bool = False) -> str:
+    """Write minor units of USD: 50000 is "$500.00"; "$500" when `short` and whole."""
+    sign = "-" if amount < 0 else ""
+    whole, cents = divmod(abs(amount), 100)
+    if short and not cents:
+        return f"{sign}${whole:,}"
+    return f"{sign}${whole:,}.{cents:02d}"
+
+
+def duration(microseconds: int) -> str:
+    """Write a length of time for a person: "40 ms", "2 s", "31.5 s", "1 h 5 min"."""
+    if microseconds < _SECOND:
+        return f"{_round(microseconds / 1000)} ms"
+    if microseconds < _MINUTE:
+        return f"{_round(microseconds / _SECOND)} s"
+    hours, rest = divmod(round(microseconds / _SECOND), 3600)
+    minutes, seconds = divmod(rest, 60)
+    parts = [(hours, "h"), (minutes, "min"), (seconds, "s")]
+    said = [f"{number} {unit}" for number, unit in parts if number]
+    return " ".join(said[:2])
+
+
+def _round(number: float) -> str:
+    """Keep three digits at most, and no zeros that say nothing."""
+    digits = 0 if number >= 100 else 1 if number >= 10 else 2
+    text = f"{number:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def clock(microseconds: int) -> str:
+    """Write a time since the start of the history: "0.040 s", "31.207 s", "1:00:05 h"."""
+    if microseconds < _HOUR:
+        return f"{microseconds / _SECOND:.3f} s"
+    hours, rest = divmod(round(microseconds / _SECOND), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d} h"
+
+
+def listing(parts: Sequence[str], word: str = "and") -> str:
+    """Join for a sentence: "a", "a and b", "a, b and c"."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def quoted(text: str) -> str:
+    """Put what somebody says in quotation marks, once."""
+    return f"“{text.strip().strip('“”')}”"
