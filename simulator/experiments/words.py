@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-__all__ = ["clock", "duration", "listing", "money", "quoted"]
+__all__ = ["clock", "duration", "fault_words", "listing", "money", "quoted", "sentence"]
 
 _SECOND = 1_000_000
 _MINUTE = 60 * _SECOND
@@ -55,6 +56,48 @@ def listing(parts: Sequence[str], word: str = "and") -> str:
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
+def sentence(text: str) -> str:
+    """Begin with a capital, and end with one full stop."""
+    stop = "" if text.endswith((".", ".”")) else "."
+    return f"{text[:1].upper()}{text[1:]}{stop}"
+
+
 def quoted(text: str) -> str:
     """Put what somebody says in quotation marks, once."""
     return f"“{text.strip().strip('“”')}”"
+
+
+_FAULTS = {
+    "lose_request": "request lost",
+    "lose_response": "answer lost",
+    "duplicate_request": "request doubled",
+    "reset": "connection broken",
+    "delay_request": "request late",
+    "delay_response": "answer late",
+    "crash": "killed",
+    "pause": "stopped",
+    "crash_provider": "provider killed",
+    "provider_down": "provider down",
+    "database_down": "database down",
+    "lose_commit_ack": "commit not confirmed",
+}
+_PLACES = {
+    "before_send": "before sending",
+    "after_send": "after sending",
+    "after_answer": "after the answer",
+    "before": "before it took effect",
+    "after": "after it took effect",
+}
+_FAULT = re.compile(r"(?P<kind>[a-z_]+)(?:\((?P<rest>.*)\))?\s*$")
+
+
+def fault_words(text: str) -> str:
+    """Say a fault in words: "delay_request(provider.refund, 3 s)" is "request late, 3 s"."""
+    found = _FAULT.match(text)
+    if found is None or found["kind"] not in _FAULTS:
+        return text.replace("_", " ")
+    said = [_FAULTS[found["kind"]]]
+    parts = [part.strip() for part in (found["rest"] or "").split(",")]
+    said += [_PLACES[part] for part in parts if part in _PLACES]
+    said += [part for part in parts if re.fullmatch(r"[\d.e+-]+ s", part)]
+    return f"{said[0]}, {' '.join(said[1:])}" if len(said) > 1 else said[0]
