@@ -1,0 +1,20 @@
+"""What the notebooks import: predict, check, hint, question and progress.
+
+predict.choice("paid")         before a run; predict.reveal("paid", amount) after it
+question("who-runs-a-tool")    about the lesson before
+check("overpaid", overpaid)    not attempted, right, wrong or raised
+hint("overpaid")               one more hint at each call
+progress()                     how far you have come
+"""
+
+from __future__ import annotations
+
+from simulator.lessons import figures, predict
+from simulator.lessons.checking import check
+from simulator.lessons.hints import hint
+from simulator.lessons.logbook import progress
+from simulator.lessons.questions import question
+
+__all__ = ["check", "hint", "predict", "progress", "question"]
+
+figures.register()

@@ -1,0 +1,102 @@
+"""What the lessons' helpers say: a card with a title and a few short paragraphs.
+
+A card is text first, so that it reads the same in a terminal, in a notebook that shows no
+HTML, and to a screen reader; colour and frame only repeat what the title says in words.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Card", "in_notebook"]
+
+# Okabe and Ito's colour-blind-safe colours; the mark says the same without any colour.
+LOOKS = {
+    "right": ("✓", "#009E73"),
+    "wrong": ("✗", "#D55E00"),
+    "raised": ("!", "#D55E00"),
+    "not attempted": ("…", "#0072B2"),
+    "prediction": ("?", "#0072B2"),
+    "result": ("=", "#0072B2"),
+    "hint": ("→", "#CC79A7"),
+    "question": ("?", "#0072B2"),
+    "progress": ("#", "#0072B2"),
+}
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a Jupyter kernel, where cards and widgets can be shown."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    return hasattr(get_ipython(), "kernel")
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card to show.
+
+    Attributes:
+        kind: a key of `LOOKS`.
+        title: one line that says it all.
+        paragraphs: text with `code` in backticks and **bold**; a paragraph that is indented
+            by four blanks keeps its lines.
+        figure: a picture that belongs to it, shown below.
+    """
+
+    kind: str
+    title: str
+    paragraphs: tuple[str, ...] = ()
+    figure: Figure | None = None
+
+    def __str__(self) -> str:
+        mark, _ = LOOKS[self.kind]
+        return "\n".join([f"{mark} {self.title}", *(_plain(text) for text in self.paragraphs)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        mark, colour = LOOKS[self.kind]
+        body = "".join(_as_html(text) for text in self.paragraphs)
+        return (
+            f'<div style="border-left: 5px solid {colour}; padding: 4px 0 4px 14px; '
+            f'margin: 4px 0; max-width: 50em; line-height: 1.5">'
+            f'<p style="margin: 2px 0"><b><span style="color: {colour}">{mark}</span> '
+            f"{_inline(self.title)}</b></p>{body}</div>"
+        )
+
+    def _ipython_display_(self) -> None:
+        """Show the card, then its figure: Jupyter calls this for a cell's last value."""
+        if not in_notebook():
+            print(self)
+            return
+        from IPython.display import display
+
+        bundle: dict[str, Any] = {"text/plain": str(self), "text/html": self._repr_html_()}
+        display(bundle, raw=True)
+        if self.figure is not None:
+            display(self.figure)
+
+
+def _plain(text: str) -> str:
+    return text if text.startswith("    ") else re.sub(r"\*\*(.+?)\*\*", r"\1", text)
+
+
+def _inline(text: str) -> str:
+    text = html.escape(text, quote=False)
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
+
+
+def _as_html(text: str) -> str:
+    if text.startswith("    "):
+        kept = html.escape("\n".join(line[4:] for line in text.split("\n")), quote=False)
+        return f'<pre style="margin: 4px 0">{kept}</pre>'
+    return f'<p style="margin: 4px 0">{_inline(text)}</p>'

@@ -1,0 +1,387 @@
+"""Checking an exercise: not attempted, right, wrong, or raised; and saying so helpfully.
+
+A function is checked by property: Hypothesis looks for the smallest input on which it differs
+from the reference, the same one every time. A policy is put into a design and explored: the
+history with the fewest faults that breaks something is drawn. Whatever the student's code
+does, the answer is a card of sentences; our own traceback is never what a student meets first.
+
+"Elaborated" feedback (what was expected, and why) teaches about ten times as much as right or
+wrong alone (Van der Kleij 2015), hence the number of words in a "wrong".
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+import linecache
+import math
+import random
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from simulator.lessons import course, hints
+from simulator.lessons.cards import Card, in_notebook
+from simulator.lessons.limit import TooLong, limit
+from simulator.lessons.logbook import folder, load, record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simulator import Run
+
+__all__ = ["SECONDS", "Outcome", "check"]
+
+SECONDS = 1.5
+"""Time for all calls of a check together. What is slower than that goes round in circles."""
+
+EXAMPLES = 150
+"""Inputs that Hypothesis tries before an answer counts as right."""
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome(Card):
+    """The card of a check.
+
+    Attributes:
+        run: the history that shows what went wrong, where there is one.
+        error: what the student's code raised, for `raise outcome.error`.
+    """
+
+    run: Run | None = None
+    error: BaseException | None = field(default=None, compare=False)
+
+
+def check(name: str, answer: Any) -> Outcome:
+    """Check an answer to an exercise.
+
+    Args:
+        name: the exercise, as the lesson calls it.
+        answer: the student's function, table or policy; itself, not what it returns.
+
+    Returns:
+        A card; its `kind` is "not attempted", "right", "wrong" or "raised".
+
+    Raises:
+        UnknownNameError: the course has no such exercise.
+    """
+    exercise = course.exercise(name)
+    if answer is ... or answer is None or _is_empty(answer):
+        outcome = _not_attempted(exercise)
+    elif isinstance(exercise, course.SortExercise):
+        outcome = _check_sorted(exercise, answer)
+    elif isinstance(exercise, course.FunctionExercise):
+        outcome = _check_function(exercise, answer)
+    else:
+        outcome = _check_policy(exercise, answer)
+    if outcome.kind != "not attempted" and load()["exercises"].get(name) != "right":
+        record("exercises", name, outcome.kind)
+    return outcome
+
+
+# ------------------------------------------------------------------------- the four outcomes
+
+
+def _not_attempted(exercise: course.Exercise) -> Outcome:
+    return Outcome(
+        "not attempted",
+        f"Not attempted yet: {exercise.name}",
+        (
+            f"It should {exercise.task}.",
+            "Put your answer in place of the three dots, run that cell, then this one. "
+            + hints.left(exercise.name),
+        ),
+    )
+
+
+def _right(exercise: course.Exercise, text: str) -> Outcome:
+    return Outcome("right", f"Right: {exercise.name}", (text,))
+
+
+def _wrong(
+    exercise: course.Exercise,
+    *paragraphs: str,
+    run: Run | None = None,
+    figure: Figure | None = None,
+) -> Outcome:
+    told = tuple(text for text in (*paragraphs, hints.left(exercise.name)) if text)
+    return Outcome("wrong", f"Not yet: {exercise.name}", told, figure, run)
+
+
+def _raised(exercise: course.Exercise, called: str, error: BaseException, answer: Any) -> Outcome:
+    """The student's own line and the error's own words, in a sentence."""
+    if isinstance(error, TooLong):
+        return _wrong(
+            exercise,
+            f"I called {called}",
+            f"It had come to no end after {SECONDS:g} seconds, so I stopped it. "
+            "Is there a loop that never comes to its end, or a function that calls itself?",
+        )
+    if isinstance(error, RecursionError):
+        said = "it called itself again and again until Python gave up"
+    else:
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return Outcome(
+        "raised",
+        f"Your code stopped with an error: {exercise.name}",
+        (
+            f"I called {called}",
+            f"{_place(error, answer)} with **{said}**.",
+            hints.left(exercise.name),
+        ),
+        error=error,
+    )
+
+
+def _place(error: BaseException, answer: Any) -> str:
+    """Where the student's code stopped: the last frame that lies in the student's own file."""
+    own = getattr(getattr(answer, "__code__", None), "co_filename", None)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename == own:
+            line = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
+            shown = f", `{line}`," if line else ""
+            return f"Line {frame.lineno} of your cell{shown} stopped"
+    return "It stopped"
+
+
+# ---------------------------------------------------------------------------- telling stubs
+
+
+def _empty() -> None: ...
+
+
+def _documented() -> None:
+    """A function with a docstring only compiles to the same as one without."""
+
+
+def _is_empty(answer: Any) -> bool:
+    """Whether a function has no body yet but a docstring, `pass` or three dots."""
+    code = getattr(answer, "__code__", None)
+    if code is None:
+        return False
+    empty = {_empty.__code__.co_code, _documented.__code__.co_code}
+    return code.co_code in empty and all(
+        value is None or value == answer.__doc__ for value in code.co_consts
+    )
+
+
+# -------------------------------------------------------------------------------- functions
+
+
+@dataclass
+class _Trial:
+    """All calls of one check, with what came back."""
+
+    exercise: course.FunctionExercise
+    function: Callable[..., Any]
+    calls: list[tuple[tuple[Any, ...], Any]] = field(default_factory=list)
+    running: tuple[Any, ...] | None = None
+    failing: tuple[Any, ...] | None = None
+    got: Any = None
+    error: BaseException | None = None
+
+    def fails(self, arguments: tuple[Any, ...]) -> bool:
+        """Call the student's function; remember a failure. The last one kept is the smallest."""
+        got: Any = None
+        error: BaseException | None = None
+        self.running = arguments
+        try:
+            # Copies: a function that changes its arguments changes nobody else's.
+            with redirect_stdout(io.StringIO()):
+                got = self.function(*copy.deepcopy(arguments))
+        except (Exception, SystemExit) as raised:
+            error = raised
+        self.running = None
+        if error is None:
+            self.calls.append((arguments, got))
+            if self.exercise.accepts(got) and self.exercise.same(
+                got, self.exercise.reference(*copy.deepcopy(arguments))
+            ):
+                return False
+        self.failing, self.got, self.error = arguments, got, error
+        return True
+
+
+def _check_function(exercise: course.FunctionExercise, answer: Any) -> Outcome:
+    if not callable(answer):
+        return _wrong(
+            exercise,
+            f"I was given `{_short(answer)}`, a value. Give me the function itself: "
+            f'`check("{exercise.name}", {exercise.name})`, with no parentheses after its name.',
+        )
+    misfit = _misfit(exercise, answer)
+    if misfit is not None:
+        return misfit
+    trial = _Trial(exercise, answer)
+    search = _searcher(exercise)
+    fickle = False
+    try:
+        with limit(SECONDS):
+            for arguments in exercise.examples:
+                trial.fails(arguments)
+            if trial.calls and all(got is ... for _, got in trial.calls):
+                return _not_attempted(exercise)
+            fickle = search(trial.fails)
+    except TooLong as error:
+        if trial.failing is None and trial.running is not None:
+            return _raised(exercise, _call(answer, trial.running), error, answer)
+    if trial.failing is None:
+        return _right(
+            exercise,
+            f"It did what it should on {len(trial.calls)} inputs, the small, the empty and the "
+            "odd ones among them.",
+        )
+    if fickle:
+        return _wrong(
+            exercise,
+            f"I called {_call(answer, trial.failing)}",
+            "It gave one answer and then, for the very same input, another. An answer must not "
+            "depend on chance, on the clock or on earlier calls: keep nothing outside the "
+            "function.",
+        )
+    if trial.error is not None:
+        return _raised(exercise, _call(answer, trial.failing), trial.error, answer)
+    return _explain(trial)
+
+
+def _misfit(exercise: course.FunctionExercise, answer: Callable[..., Any]) -> Outcome | None:
+    arguments = exercise.examples[0]
+    try:
+        inspect.signature(answer).bind(*arguments)
+    except TypeError:
+        wanted = ", ".join(inspect.signature(exercise.reference).parameters)
+        return _wrong(
+            exercise,
+            f"Your function does not take what I give it: it should be "
+            f"`{exercise.name}({wanted})`, and is `{exercise.name}{inspect.signature(answer)}`.",
+        )
+    except ValueError:  # a function written in C, without a signature
+        pass
+    return None
+
+
+def _searcher(exercise: course.FunctionExercise) -> Callable[[Callable[..., bool]], bool]:
+    """The search for the smallest failing input; it returns whether answers contradicted.
+
+    What takes long the first time (the import) is done here, outside the time for calls.
+    """
+    import hypothesis
+    from hypothesis.configuration import set_hypothesis_home_dir
+    from hypothesis.errors import Flaky, NoSuchExample
+
+    if in_notebook():  # else a folder .hypothesis appears among the student's lessons
+        set_hypothesis_home_dir(folder() / "hypothesis")
+    settings = hypothesis.settings(
+        database=None,
+        deadline=None,  # the check as a whole has one
+        max_examples=EXAMPLES,
+        phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
+    )
+    arguments = exercise.arguments()
+
+    def search(fails: Callable[..., bool]) -> bool:
+        try:
+            # The same seed every time: the same mistake meets the same words.
+            hypothesis.find(arguments, fails, settings=settings, random=random.Random(1611))
+        except NoSuchExample:
+            pass
+        except Flaky:
+            return True
+        return False
+
+    return search
+
+
+def _explain(trial: _Trial) -> Outcome:
+    exercise = trial.exercise
+    arguments, got = trial.failing, trial.got
+    assert arguments is not None
+    expected = exercise.reference(*copy.deepcopy(arguments))
+    run = exercise.history(*copy.deepcopy(arguments))
+    return _wrong(
+        exercise,
+        f"I called {_call(trial.function, arguments)}",
+        f"It returned `{_short(got)}`; expected `{_short(expected)}`. "
+        f"{exercise.because(*copy.deepcopy(arguments))}",
+        _strange(exercise, got) or _known_mistake(trial),
+        f"Why it costs money: {exercise.costs}",
+        "A history in which this happens:" if run is not None else "",
+        run=run,
+        figure=run.timeline() if run is not None else None,
+    )
+
+
+def _strange(exercise: course.FunctionExercise, got: Any) -> str:
+    """Words for a value that is not even of the right kind."""
+    if got is None:
+        return "Nothing came back: is there a `return` on every way through your function?"
+    if got is ...:
+        return "For this input the three dots are still what comes back."
+    if inspect.isgenerator(got) or inspect.iscoroutine(got):
+        return "What came back is a generator: this exercise wants `return`, not `yield`."
+    if not exercise.accepts(got):
+        return f"It should be {exercise.returns}, and this is of type `{type(got).__name__}`."
+    return ""
+
+
+def _known_mistake(trial: _Trial) -> str:
+    """The words for a mistake that people make, when the answer behaves just like it."""
+    for mistake in trial.exercise.mistakes:
+        with suppress(Exception):
+            if all(
+                trial.exercise.same(got, mistake.like(*copy.deepcopy(arguments)))
+                for arguments, got in trial.calls
+            ):
+                return mistake.says
+    return ""
+
+
+def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    name = getattr(function, "__name__", "your function")
+    return f"`{name}({', '.join(_short(value) for value in arguments)})`."
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float) and math.isfinite(value):
+        value = float(f"{value:.6g}")
+    text = repr(value).replace("`", "'")
+    return text if len(text) <= 300 else text[:297] + "…"
+
+
+# ---------------------------------------------------------------------------------- sorting
+
+
+def _check_sorted(exercise: course.SortExercise, answer: Any) -> Outcome:
+    if not isinstance(answer, Mapping):
+        return _wrong(
+            exercise, f"I expected a dict from item to group, and got `{_short(answer)}`."
+        )
+    given = {item: answer.get(item, ...) for item in exercise.right}
+    if all(group is ... for group in given.values()):
+        return _not_attempted(exercise)
+    for item, group in given.items():
+        right = exercise.right[item]
+        if group == right:
+            continue
+        if group is ...:
+            return _wrong(exercise, f"`{item}` is not sorted yet.")
+        if group not in exercise.groups:
+            groups = " or ".join(f'"{name}"' for name in exercise.groups)
+            return _wrong(exercise, f"`{item}` is {_short(group)}; it must be {groups}.")
+        return _wrong(
+            exercise,
+            f'You sorted `{item}` as "{group}"; expected "{right}". {exercise.because[item]}',
+            exercise.mistakes.get((item, group), ""),
+            f"Why it costs money: {exercise.costs}",
+        )
+    return _right(exercise, f"All {len(given)} are where they belong.")
+
+
+# --------------------------------------------------------------------------------- policies
+
+
+def _check_policy(exercise: course.PolicyExercise, answer: Any) -> Outcome:
+    raise NotImplementedError

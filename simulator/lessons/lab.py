@@ -1,0 +1,56 @@
+"""Open JupyterLab at the next lesson: `python -m simulator.lessons.lab [--no-browser] …`.
+
+Whatever else is given is passed on to JupyterLab. The kernel is this environment's, the news
+pop-up is off, and the root user (a container's) is let in.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from simulator.lessons.build import ROOT
+from simulator.lessons.logbook import next_lesson
+
+__all__ = ["command", "environment", "main"]
+
+NOTEBOOKS = ROOT / "notebooks"
+SETTINGS = Path(__file__).parent / "jupyter"
+"""A folder of Jupyter settings that goes before the user's own."""
+
+
+def command(options: Sequence[str] = ()) -> list[str]:
+    """The command that opens the lab at the next unfinished lesson."""
+    lesson = f"{next_lesson().file}.ipynb"
+    made = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={NOTEBOOKS}"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        made.append("--allow-root")
+    return [*made, *options, str(NOTEBOOKS / lesson)]
+
+
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The variables it runs with: our settings first, this environment's kernel first."""
+    paths = [str(SETTINGS)]
+    if given.get("JUPYTER_CONFIG_PATH"):
+        paths.append(given["JUPYTER_CONFIG_PATH"])
+    return {
+        **given,
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(paths),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+    }
+
+
+def main(options: Sequence[str]) -> int:
+    """Run the lab until it is closed; its exit code."""
+    print(f"JupyterLab opens at lesson {next_lesson().number}. Ctrl+C here closes it.", flush=True)
+    try:
+        return subprocess.run(command(options), env=environment(os.environ)).returncode
+    except KeyboardInterrupt:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
