@@ -17,13 +17,16 @@ Blog, 2015, and aws-samples/aws-arch-backoff-simulator. Every delay is finite an
 
 # The published function at the end returns what `min` of untyped powers returns.
 # mypy: disable-error-code="no-any-return"
+# It has no docstring either, and stays as it was printed.
+# ruff: noqa: D103
 
 from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 __all__ = [
     "Decorrelated",
@@ -35,6 +38,7 @@ __all__ = [
     "LessonFormula",
     "NoRetry",
     "Random01",
+    "Retry",
     "RetryPolicy",
     "calculate_retry_delay",
     "ceiling",
@@ -64,6 +68,10 @@ class RetryPolicy(Protocol):
     def delay(self, attempt: int, random: Random01, /) -> float | None:
         """Seconds before the retry that follows failed attempt `attempt`; None = give up."""
         ...
+
+
+Retry = RetryPolicy | Callable[[int, Random01], float | None]
+"""A policy, or a function that says the same."""
 
 
 def ceiling(attempt: int, base: float, cap: float) -> float:
@@ -244,7 +252,7 @@ class LessonFormula(Exponential):
 
 
 def next_delay(
-    policy: RetryPolicy,
+    policy: Retry,
     attempt: int,
     random: Random01,
     *,
@@ -257,7 +265,7 @@ def next_delay(
     """What a client really does after attempt `attempt` failed: wait so long, or give up.
 
     Args:
-        policy: the backoff.
+        policy: the backoff, or a function (attempt, random) -> seconds or None.
         attempt: which send failed, counted from 0.
         random: the client's luck.
         previous: the client's last delay in seconds, which only `Decorrelated` needs.
@@ -274,7 +282,8 @@ def next_delay(
     if isinstance(policy, Decorrelated) and allowed(attempt, policy.max_attempts):
         delay: float | None = policy.after(policy.base if previous is None else previous, random)
     else:
-        delay = policy.delay(attempt, random)
+        ask: Any = getattr(policy, "delay", policy)
+        delay = ask(attempt, random)
     if delay is None:
         return None
     if retry_after is not None:
