@@ -230,6 +230,10 @@ def make_venv() -> None:
     now = state()
     if now == "ready":  # another start was quicker
         return
+    goal = wanted()  # before the installation: what is changed meanwhile is not in it
+    absent = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
+    if absent:
+        raise Stop(no_venv_module(absent[0]))
     say(
         {
             "missing": "Installing into .venv, once: about a minute, 750 MB …",
@@ -238,15 +242,27 @@ def make_venv() -> None:
             "foreign": "Bringing .venv, which was there already, up to date …",
         }[now]
     )
-    absent = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
-    if absent:
-        raise Stop(no_venv_module(absent[0]))
     began = time.monotonic()
     if now == "unusable":
         shutil.rmtree(VENV)
-    if now in ("missing", "unusable"):
-        VENV.mkdir()
+    VENV.mkdir(exist_ok=True)
+    if now != "foreign":
         (VENV / "unfinished").touch()
+    try:
+        fill_venv(now)
+    except Stop:
+        # pip puts back what it had taken out: what was usable before is so still.
+        if now == "outdated":
+            (VENV / "unfinished").unlink()
+        raise
+    (VENV / "stamp").write_text(f"{maker()}\n{goal}\n", "utf-8")
+    with contextlib.suppress(FileNotFoundError):
+        (VENV / "unfinished").unlink()
+    say(f"Installed in {time.monotonic() - began:.0f} s.")
+
+
+def fill_venv(now: str) -> None:
+    """Puts everything into the folder .venv, which was in the state `now`."""
     if now == "foreign":
         check_foreign()
     if now != "outdated":
@@ -264,10 +280,6 @@ def make_venv() -> None:
     compiled = ["-m", "compileall", "-q", "-j", "0", "-x", r"[/\\]tests?[/\\]", str(VENV)]
     subprocess.call([str(venv_python()), *compiled], stdout=subprocess.DEVNULL)
     show_progress("")
-    (VENV / "stamp").write_text(f"{maker()}\n{wanted()}\n", "utf-8")
-    with contextlib.suppress(FileNotFoundError):
-        (VENV / "unfinished").unlink()
-    say(f"Installed in {time.monotonic() - began:.0f} s.")
 
 
 def check_foreign() -> None:
@@ -343,6 +355,10 @@ def no_venv_module(absent: str) -> str:
     )
 
 
+UNREACHABLE = (
+    "The package index can't be reached. Are you online? Behind a proxy set HTTPS_PROXY, with a "
+    "mirror of your own set PIP_INDEX_URL, and start again."
+)
 #: What a failed installation printed, and the sentence for it; the first that fits counts.
 REASONS = (
     (
@@ -362,8 +378,7 @@ REASONS = (
         r"|Connection to .* timed out|Could not fetch URL|Network is unreachable"
         r"|RemoteDisconnected|IncompleteRead|ConnectionResetError|Connection reset"
         r"|Connection broken|40[137] Client Error|50\d Server Error",
-        "The package index can't be reached. Are you online? Behind a proxy set HTTPS_PROXY, "
-        "with a mirror of your own set PIP_INDEX_URL, and start again.",
+        UNREACHABLE,
     ),
     (
         r"No matching distribution found|is not a supported wheel",
@@ -381,6 +396,9 @@ REASONS = (
 
 def explain(what: str, output: str) -> str:
     """Why a step of the installation failed, from what it printed, and what to do."""
+    nothing_came = not re.search(r"^ *(Downloading|Using cached) ", output, re.MULTILINE)
+    if nothing_came and "(from versions: none)" in output:
+        return UNREACHABLE
     for pattern, sentence in REASONS:
         if re.search(pattern, output):
             return sentence
