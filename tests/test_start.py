@@ -350,6 +350,7 @@ def test_help_lists_every_command(project: Path, arguments: list[str], code: int
 @pytest.mark.slow
 def test_without_a_network_it_says_so_and_begins_anew_next_time(project: Path) -> None:
     offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_NO_CACHE_DIR": "1"}
+    offline |= {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
     # An active environment with the packages would do without a network.
     code = "import runpy, sys; sys.prefix = sys.base_prefix; sys.argv = sys.argv[1:]; "
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
