@@ -1,0 +1,1 @@
+"""What is done with histories: replayed, explored, simulated, judged, measured, drawn."""

@@ -1,0 +1,267 @@
+"""The verdict on a history: which invariants it broke.
+
+Each invariant is a function of the finished world that says whether it was broken. The first
+group is judged always; the second at quiescence, when everything has healed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from simulator.service.operations import FINAL, is_legal
+from simulator.service.schemas import InvalidRequest, minor_units
+from simulator.world.scenario import Intent
+from simulator.world.world import World
+
+__all__ = ["ALWAYS", "AT_QUIESCENCE", "INVARIANTS", "Facts", "Verdict", "judge"]
+
+
+class Verdict(frozenset[str]):
+    """Names of the invariants that were broken; empty when all is right."""
+
+    def __str__(self) -> str:
+        return ", ".join(name for name in INVARIANTS if name in self) or "right"
+
+    def __repr__(self) -> str:
+        return f"Verdict({str(self)!r})"
+
+
+class Facts:
+    """What is true of a finished world, looked up once.
+
+    Attributes:
+        paid: payments per intent. paid_on: minor units per (tenant, order).
+        operations: (id, tenant, order, intent, status) as our database has them.
+        tasked: ids of operations with an open question for a human.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        rows = world.database.rows
+        intents = {intent.id: intent for intent in world.scenario.intents}
+        self.paid = Counter(effect.intent for effect in world.provider.ledger)
+        self.paid_on: Counter[tuple[str, str]] = Counter()
+        for effect in world.provider.ledger:
+            tenant = intents[effect.intent].tenant_id
+            self.paid_on[tenant, effect.order_id] += effect.amount
+        self.operations = rows(
+            "SELECT o.id, o.tenant_id, r.order_id, r.intent_id, o.status "
+            "FROM tool_operations o JOIN refunds r ON r.operation_id = o.id ORDER BY r.call_id"
+        )
+        self.tasked = {row[0] for row in rows("SELECT operation_id FROM tasks")}
+        self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
+        self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
+
+    def last_word(self, intent_id: str) -> str | None:
+        """The kind of the last statement about the refund itself; None if there was none."""
+        words = [t.kind for t in self.world.told if t.intent == intent_id and t.kind != "conflict"]
+        return words[-1] if words else None
+
+    def may_be_refused(self, intent: Intent) -> bool:
+        """Whether a refusal of this intent was true: declined, too much, or never owed."""
+        order = (intent.tenant_id, intent.order_id)
+        remaining = self.captured.get(order, 0) - self.paid_on[order]
+        return (
+            not intent.owed
+            or intent.id in self.world.provider.declined
+            or remaining < intent.amount
+        )
+
+
+def double_refund(facts: Facts) -> bool:
+    """An intent was paid more than once."""
+    return any(count > 1 for count in facts.paid.values())
+
+
+def over_refund(facts: Facts) -> bool:
+    """An order got back more than was captured."""
+    return any(paid > facts.captured.get(order, 0) for order, paid in facts.paid_on.items())
+
+
+def unauthorized_refund(facts: Facts) -> bool:
+    """Paid without the right."""
+    return any(not intent.owed and facts.paid[intent.id] for intent in facts.world.scenario.intents)
+
+
+def conflict_ignored(facts: Facts) -> bool:
+    """A request came again with another payload, and was not refused."""
+    scenario = facts.world.scenario
+    for request, answer in facts.world.answers:
+        intent = scenario.intent(request.session.intent_id)
+        if answer.kind in ("done", "verifying") and _differs(request.call.arguments, intent):
+            return True
+    return False
+
+
+def _differs(arguments: Any, intent: Intent) -> bool:
+    try:
+        amount = minor_units(Decimal(str(arguments["amount"])), intent.currency)
+    except (InvalidOperation, InvalidRequest):
+        return True
+    return amount != intent.amount or arguments["order_id"] != intent.order_id
+
+
+def illegal_transition(facts: Facts) -> bool:
+    """A state changed against the table, a final one included."""
+    changes = facts.world.database.rows("SELECT before, after FROM observed")
+    return any(not is_legal(before, after) for before, after in changes)
+
+
+def false_answer(facts: Facts) -> bool:
+    """A final statement was untrue when made, or is at the end."""
+    world = facts.world
+    first_paid: dict[str, int] = {}
+    for effect in world.provider.ledger:
+        first_paid.setdefault(effect.intent, effect.time)
+    for told in world.told:
+        paid_at = first_paid.get(told.intent)
+        if told.kind == "done" and (paid_at is None or paid_at > told.time):
+            return True
+        if told.kind == "refused" and paid_at is not None:
+            return True
+    return False
+
+
+def lost_refund(facts: Facts) -> bool:
+    """An owed intent was not paid, and no true refusal was given."""
+    return any(
+        intent.owed
+        and not facts.paid[intent.id]
+        and intent.id not in facts.intents_tasked
+        and intent.id in facts.world.submitted
+        and not facts.may_be_refused(intent)
+        for intent in facts.world.scenario.intents
+    )
+
+
+def untold(facts: Facts) -> bool:
+    """The outcome is final, and the last word is not."""
+    ended = {op[3] for op in facts.operations if op[4] in FINAL}
+    for intent in facts.world.scenario.intents:
+        final = facts.paid[intent.id] or intent.id in ended | facts.world.provider.declined
+        last = facts.last_word(intent.id)
+        if final and last not in ("done", "refused") and intent.id not in facts.intents_tasked:
+            return True
+    return False
+
+
+def stuck(facts: Facts) -> bool:
+    """Not final and no task, or the history never came to rest."""
+    return facts.world.capped or any(
+        op[4] not in FINAL and op[0] not in facts.tasked for op in facts.operations
+    )
+
+
+def needless_task(facts: Facts) -> bool:
+    """A human was asked although all healed within the key's lifetime."""
+    broken_for = sum(fault.seconds for _, fault in facts.world.struck)
+    return bool(facts.tasked) and broken_for < facts.world.scenario.provider.key_lifetime / 2
+
+
+def books_differ(facts: Facts) -> bool:
+    """Our books and the provider's ledger disagree, where no human is looking into it."""
+    open_orders = {(op[1], op[2]) for op in facts.operations if op[4] not in FINAL}
+    for tenant, order, refunded, pending in facts.world.database.rows(
+        "SELECT tenant_id, id, refunded, pending FROM orders"
+    ):
+        if (tenant, order) not in open_orders and (
+            refunded != facts.paid_on[tenant, order] or pending != 0
+        ):
+            return True
+    states: dict[str, set[str]] = {}
+    for _, _, _, intent_id, status in facts.operations:
+        states.setdefault(intent_id, set()).add(status)
+    return any(
+        (status == {"succeeded"} and not facts.paid[intent_id])
+        or (status == {"failed"} and facts.paid[intent_id] > 0)
+        for intent_id, status in states.items()
+    )
+
+
+def audit_gap(facts: Facts) -> bool:
+    """An effect, a refusal or a change of state without its audit row.
+
+    Judged of designs that keep a log: one that keeps none makes no such promise.
+    """
+    world = facts.world
+    if not world.design.audit.kept:
+        return False
+    logged = Counter(world.database.rows("SELECT operation_id, event FROM audit_log"))
+    changed = Counter(
+        (operation, f"{before or ''}->{after}")
+        for operation, before, after in world.database.rows(
+            "SELECT operation_id, before, after FROM observed"
+        )
+    )
+    if changed - logged:
+        return True
+    succeeded = {
+        row[0]
+        for row in world.database.rows(
+            "SELECT intent_id FROM audit_log WHERE event LIKE '%->succeeded'"
+        )
+    }
+    refused = Counter(
+        row[0]
+        for row in world.database.rows(
+            "SELECT intent_id FROM audit_log WHERE event IN ('denied', 'refused', 'conflict') "
+            "OR event LIKE '%->failed'"
+        )
+    )
+    open_intents = {op[3] for op in facts.operations if op[4] not in FINAL}
+    if any(intent not in succeeded and intent not in open_intents for intent in facts.paid):
+        return True
+    return any(
+        answer.kind in ("refused", "conflict") and not refused[request.session.intent_id]
+        for request, answer in world.answers
+    )
+
+
+ALWAYS: tuple[Callable[[Facts], bool], ...] = (
+    double_refund,
+    over_refund,
+    unauthorized_refund,
+    conflict_ignored,
+    illegal_transition,
+    false_answer,
+)
+AT_QUIESCENCE: tuple[Callable[[Facts], bool], ...] = (
+    lost_refund,
+    untold,
+    needless_task,
+    books_differ,
+    audit_gap,
+)
+INVARIANTS: tuple[str, ...] = (
+    "double_refund",
+    "over_refund",
+    "unauthorized_refund",
+    "unapproved_refund",
+    "conflict_ignored",
+    "illegal_transition",
+    "false_answer",
+    "lost_refund",
+    "untold",
+    "stuck",
+    "needless_task",
+    "books_differ",
+    "audit_gap",
+)
+
+
+def judge(world: World) -> Verdict:
+    """The verdict on a world whose history is over.
+
+    Where a fault was left for ever (`heal=False`) only safety is judged, and that whatever is
+    not final has a task, if the database is there to write one.
+    """
+    facts = Facts(world)
+    broken = [check.__name__ for check in ALWAYS if check(facts)]
+    if (world.heal or world.database.up) and stuck(facts):
+        broken.append("stuck")
+    if world.heal and not world.capped:
+        broken += [check.__name__ for check in AT_QUIESCENCE if check(facts)]
+    return Verdict(broken)

@@ -1,0 +1,87 @@
+"""What the caller is told, and with which right.
+
+An answer policy is called with what `begin` found ("new", "known", "refused", "conflict",
+"denied", "invalid") and the operation's row, if any, and returns an `Answer`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simulator.service.operations import Row
+
+__all__ = ["KINDS", "Answer", "FromRecord", "Optimistic", "from_row"]
+
+KINDS = frozenset({"done", "refused", "verifying", "conflict"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer.
+
+    Attributes:
+        kind: "done" and "refused" are final; "verifying" promises that a final one follows;
+            "conflict" speaks of this call only, not of the refund.
+        text: words for the customer.
+    """
+
+    kind: str
+    text: str
+
+
+DONE = Answer("done", "Your refund has been paid.")
+VERIFYING = Answer("verifying", "Your refund is being verified. We will tell you.")
+CONFLICT = Answer(
+    "conflict", "409 Conflict: Payload Mismatch. This request was made with other details."
+)
+
+
+def _refused(reason: str) -> Answer:
+    return Answer("refused", f"Your refund was refused: {reason}")
+
+
+def from_row(row: Row | None) -> Answer:
+    """What the record allows one to say."""
+    if row is None or not row.final:
+        return VERIFYING
+    if row.status == "succeeded":
+        return DONE
+    return _refused(str((row.result or {}).get("detail", "it failed.")))
+
+
+def _without_row(begun: str) -> Answer | None:
+    if begun == "conflict":
+        return CONFLICT
+    if begun == "denied":
+        return _refused("403 Forbidden.")
+    if begun == "refused":
+        return _refused("it exceeds the refundable balance of the order.")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Optimistic:
+    """Says what one hopes: what was seen before is done, and what is not known is done too."""
+
+    follow_up: ClassVar[bool] = False
+
+    def __call__(self, begun: str, row: Row | None) -> Answer:
+        answer = _without_row(begun)
+        if answer is not None:
+            return answer
+        return from_row(row) if row is not None and row.status == "failed" else DONE
+
+
+@dataclass(frozen=True, slots=True)
+class FromRecord:
+    """Says what the record says.
+
+    Attributes:
+        follow_up: whether a message follows when the outcome becomes final.
+    """
+
+    follow_up: bool = True
+
+    def __call__(self, begun: str, row: Row | None) -> Answer:
+        return _without_row(begun) or from_row(row)

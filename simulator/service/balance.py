@@ -1,0 +1,86 @@
+"""The order's refundable balance: captured - refunded - pending, in minor units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from simulator.service.operations import FINAL, Operation
+
+if TYPE_CHECKING:
+    from simulator.service.runtime import Transaction
+
+__all__ = ["CheckThenAct", "NoBalance", "Reserved", "order_of"]
+
+FIND_ORDER = """
+    SELECT user_id, currency, captured, refunded, pending FROM orders
+    WHERE tenant_id = :tenant_id AND id = :order_id
+"""
+RESERVE = """
+    UPDATE orders SET pending = pending + :amount
+    WHERE tenant_id = :tenant_id AND id = :order_id
+      AND captured - refunded - pending >= :amount
+"""
+RELEASE = """
+    UPDATE orders SET pending = pending - :amount, refunded = refunded + :paid
+    WHERE tenant_id = :tenant_id AND id = :order_id
+"""
+BOOK = """
+    UPDATE orders SET refunded = refunded + :amount
+    WHERE tenant_id = :tenant_id AND id = :order_id
+"""
+
+
+def order_of(tx: Transaction, tenant_id: str, order_id: str) -> Any:
+    """(user_id, currency, captured, refunded, pending) of the tenant's order, or None."""
+    return tx.execute(FIND_ORDER, {"tenant_id": tenant_id, "order_id": order_id}).fetchone()
+
+
+def _which(operation: Operation, **more: int) -> dict[str, Any]:
+    return {"tenant_id": operation.tenant_id, "order_id": operation.order_id, **more}
+
+
+@dataclass(frozen=True, slots=True)
+class NoBalance:
+    """Never looks. Books what was paid."""
+
+    def take(self, tx: Transaction, operation: Operation) -> bool:
+        return True
+
+    def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
+        if status == "succeeded":
+            tx.execute(BOOK, _which(operation, amount=operation.amount))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckThenAct:
+    """Looks at what was refunded so far; what is under way it does not see."""
+
+    def take(self, tx: Transaction, operation: Operation) -> bool:
+        order = order_of(tx, operation.tenant_id, operation.order_id)
+        if order is None:
+            return False
+        _, _, captured, refunded, _ = order
+        return bool(captured - refunded >= operation.amount)
+
+    def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
+        if status == "succeeded":
+            tx.execute(BOOK, _which(operation, amount=operation.amount))
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Takes the amount out of the balance before the provider is asked, in one guarded update.
+
+    It stays reserved until the outcome is final.
+    """
+
+    def take(self, tx: Transaction, operation: Operation) -> bool:
+        return bool(
+            tx.execute(RESERVE, _which(operation, amount=operation.amount)).rowcount == 1
+        )
+
+    def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
+        if status in FINAL:
+            paid = operation.amount if status == "succeeded" else 0
+            tx.execute(RELEASE, _which(operation, amount=operation.amount, paid=paid))

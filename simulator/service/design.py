@@ -1,0 +1,245 @@
+"""A design: one policy for every slot of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from simulator.service import silence as silences
+from simulator.service.answers import KINDS, Answer, FromRecord
+from simulator.service.audit import AuditAfterwards, AuditInTransaction, NoAudit
+from simulator.service.authorization import FromSession, Ownership, RefundPermission
+from simulator.service.balance import CheckThenAct, NoBalance, Reserved
+from simulator.service.errors import Silence
+from simulator.service.keys import OperationKey, operation_key
+from simulator.service.operations import (
+    DurableRecord,
+    MemoryRecord,
+    NoRecord,
+    Operation,
+    Row,
+)
+from simulator.service.outbox import Inline, Outbox, Publish
+from simulator.service.recovery import Blind, NoRecovery, SameKey
+from simulator.service.retry import FullJitter, Random01
+from simulator.service.schemas import RefundRequest, Session, ToolCall, parse_refund
+
+__all__ = ["Design", "PolicyMistake"]
+
+SILENCES = ("again", "failed", "outcome_unknown")
+
+
+class PolicyMistake(Exception):
+    """A policy raised, or returned what its slot has no use for.
+
+    Attributes:
+        slot: the slot of the design.
+        called_with: the arguments.
+        returned: what came back, or the exception.
+        expected: what the slot needs.
+    """
+
+    def __init__(self, slot: str, called_with: tuple[Any, ...], returned: Any, expected: str):
+        arguments = ", ".join(_short(argument) for argument in called_with)
+        if isinstance(returned, BaseException):
+            outcome = f"raised {type(returned).__name__}: {returned}"
+        else:
+            outcome = f"returned {_short(returned)}"
+        super().__init__(
+            f"The design's policy `{slot}`, called with ({arguments}), {outcome}. "
+            f"Expected: {expected}."
+        )
+        self.slot = slot
+        self.called_with = called_with
+        self.returned = returned
+        self.expected = expected
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    if " object at 0x" in text:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+@dataclass(frozen=True)
+class Design:
+    """A refund service, as the list of its policies. The defaults are the safe ones.
+
+    Change one with `design.but(key=NoKey())`. A pure slot (`key`, `on_silence`, `retry`,
+    `answer`) also takes a plain function.
+
+    Attributes:
+        name: how tables and figures call it.
+        schema: (ToolCall, Session) -> RefundRequest; raises InvalidRequest.
+        identity: (Session) -> (tenant, user).
+        permission: (Session) -> bool.
+        ownership: (tx, Operation) -> bool.
+        record: NoRecord, MemoryRecord or DurableRecord.
+        balance: NoBalance, CheckThenAct or Reserved.
+        key: (Operation, attempt) -> the key that the provider is sent, or None.
+        dispatch: Inline, Publish or Outbox.
+        on_silence: (Operation, Silence) -> "again", "failed" or "outcome_unknown".
+        recovery: NoRecovery, Blind or SameKey.
+        retry: (attempt, random) -> seconds to wait, or None to give up; or an object whose
+            `delay` does that.
+        answer: ("new" | "known" | ..., Row | None) -> Answer.
+        audit: NoAudit, AuditAfterwards or AuditInTransaction.
+        handle: a pipeline of your own, for exercises: (runtime, design, call, session) ->
+            generator that returns an Answer. None: the course's.
+
+    Raises:
+        ValueError: two policies make no sense together.
+    """
+
+    name: str = "unnamed"
+    schema: Callable[[ToolCall, Session], RefundRequest] = parse_refund
+    identity: Callable[[Session], tuple[str, str]] = FromSession()
+    permission: Callable[[Session], bool] = RefundPermission()
+    ownership: Callable[[Any, Operation], bool] = Ownership()
+    record: NoRecord | MemoryRecord | DurableRecord = DurableRecord()
+    balance: NoBalance | CheckThenAct | Reserved = Reserved()
+    key: Callable[[Operation, int], str | None] = OperationKey()
+    dispatch: Inline | Publish | Outbox = Outbox()
+    on_silence: Callable[[Operation, Silence], str] = silences.outcome_unknown
+    recovery: NoRecovery | Blind | SameKey = SameKey()
+    retry: Any = FullJitter(base=1.0, cap=30.0, max_attempts=8)
+    answer: Callable[[str, Row | None], Answer] = FromRecord()
+    audit: NoAudit | AuditAfterwards | AuditInTransaction = AuditInTransaction()
+    handle: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        for slot, allowed in _CLASSES.items():
+            if not isinstance(policy := getattr(self, slot), allowed):
+                names = ", ".join(kind.__name__ for kind in allowed)
+                raise ValueError(
+                    f"Design {self.name!r}: {slot}={_short(policy)} is none of {names}."
+                    + (" Write it with parentheses." if isinstance(policy, type) else "")
+                )
+        for slot in ("schema", "identity", "permission", "ownership", "key", "on_silence"):
+            self._callable(slot)
+        self._callable("answer")
+        if not callable(getattr(self.retry, "delay", self.retry)):
+            self._callable("retry")
+        for wrong, sentence in (
+            (
+                isinstance(self.dispatch, Outbox) and not self.record.durable,
+                "an outbox row belongs to a durable record: set record=DurableRecord(), "
+                "or dispatch=Inline()",
+            ),
+            (
+                isinstance(self.dispatch, Publish) and not self.record.durable,
+                "a worker in another process finds nothing in this one's memory: set "
+                "record=DurableRecord(), or dispatch=Inline()",
+            ),
+            (
+                isinstance(self.balance, Reserved) and not self.record.durable,
+                "a reservation that no record remembers is never released: set "
+                "record=DurableRecord(), or balance=CheckThenAct()",
+            ),
+            (
+                self.recovery.takes_over and not isinstance(self.dispatch, Outbox),
+                "recovery works on the rows of an outbox: set dispatch=Outbox(), "
+                "or recovery=NoRecovery()",
+            ),
+            (
+                getattr(self.answer, "follow_up", False)
+                and not isinstance(self.dispatch, Outbox),
+                "a follow-up message is sent through the outbox: set dispatch=Outbox(), "
+                "or answer=FromRecord(follow_up=False)",
+            ),
+        ):
+            if wrong:
+                raise ValueError(f"Design {self.name!r} makes no sense: {sentence}.")
+
+    def _callable(self, slot: str) -> None:
+        policy = getattr(self, slot)
+        if not callable(policy) or isinstance(policy, type):
+            raise ValueError(
+                f"Design {self.name!r}: {slot}={_short(policy)} cannot be called. "
+                "Give a function, or a policy with its parentheses."
+            )
+
+    def but(self, **changes: Any) -> Design:
+        """The same design with some slots changed; `name` too, unless you give one."""
+        unknown = changes.keys() - {field.name for field in fields(self)}
+        if unknown:
+            raise ValueError(
+                f"A design has no slot {sorted(unknown)[0]!r}. Its slots: "
+                + ", ".join(field.name for field in fields(self)[1:])
+                + "."
+            )
+        changes.setdefault("name", f"{self.name}, changed")
+        return replace(self, **changes)
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether a claim whose lease has ended may be claimed anew."""
+        return self.recovery.takes_over
+
+    def identify(self, tenant_id: str, intent_id: str, model_key: str) -> str:
+        """The key of our own record."""
+        identity = getattr(self.key, "identity", None)
+        if identity is not None:
+            return str(identity(tenant_id, intent_id, model_key))
+        return operation_key(tenant_id, Operation.action, intent_id)
+
+    def key_for(self, operation: Operation, attempt: int) -> str | None:
+        """What the slot `key` says, checked."""
+        key = _ask("key", self.key, (operation, attempt))
+        if key is not None and (not isinstance(key, str) or not 1 <= len(key) <= 255):
+            raise PolicyMistake(
+                "key", (operation, attempt), key, "a text of 1 to 255 characters, or None"
+            )
+        return key
+
+    def status_after(self, operation: Operation, silence: Silence) -> str:
+        """What the slot `on_silence` says, checked."""
+        status = _ask("on_silence", self.on_silence, (operation, silence))
+        if status not in SILENCES:
+            raise PolicyMistake(
+                "on_silence",
+                (operation, silence),
+                status,
+                "'again', 'failed' or 'outcome_unknown'",
+            )
+        return str(status)
+
+    def delay_after(self, attempt: int, random: Random01) -> float | None:
+        """What the slot `retry` says, checked: seconds, or None to give up."""
+        policy = getattr(self.retry, "delay", self.retry)
+        delay = _ask("retry", policy, (attempt, random))
+        if delay is None:
+            return None
+        number = isinstance(delay, int | float) and not isinstance(delay, bool)
+        if not number or not 0 <= delay < float("inf"):
+            raise PolicyMistake(
+                "retry", (attempt, random), delay, "seconds, a number from 0 up, or None"
+            )
+        return float(delay)
+
+    def answer_to(self, begun: str, row: Row | None) -> Answer:
+        """What the slot `answer` says, checked."""
+        answer = _ask("answer", self.answer, (begun, row))
+        if not isinstance(answer, Answer) or answer.kind not in KINDS:
+            raise PolicyMistake(
+                "answer", (begun, row), answer, f"an Answer of kind {', '.join(sorted(KINDS))}"
+            )
+        return answer
+
+
+_CLASSES: dict[str, tuple[type, ...]] = {
+    "record": (NoRecord, MemoryRecord, DurableRecord),
+    "balance": (NoBalance, CheckThenAct, Reserved),
+    "dispatch": (Inline, Publish, Outbox),
+    "recovery": (NoRecovery, Blind, SameKey),
+    "audit": (NoAudit, AuditAfterwards, AuditInTransaction),
+}
+
+
+def _ask(slot: str, policy: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    try:
+        return policy(*arguments)
+    except Exception as error:
+        raise PolicyMistake(slot, arguments, error, "a value, not an exception") from error

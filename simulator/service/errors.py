@@ -1,0 +1,53 @@
+"""What a call or a transaction may end in, sorted by what the caller then knows."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CallTimeout",
+    "CommitUnknown",
+    "ConnectionLost",
+    "DatabaseUnavailable",
+    "Declined",
+    "RateLimited",
+    "Silence",
+]
+
+
+class Silence(Exception):
+    """No answer came. The request may have been carried out, or not, or not yet: nobody knows."""
+
+
+class CallTimeout(Silence):
+    """The caller stopped waiting."""
+
+
+class ConnectionLost(Silence):
+    """The connection broke before an answer came."""
+
+
+class Declined(Exception):
+    """A definite no: the provider refused, nothing was moved and nothing will be."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RateLimited(Exception):
+    """Too many requests: this one was not carried out. It says nothing of earlier ones.
+
+    Attributes:
+        retry_after: seconds to wait before the next request.
+    """
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"too many requests, come back in {retry_after:g} s")
+        self.retry_after = retry_after
+
+
+class DatabaseUnavailable(Exception):
+    """The database did not take the transaction: it was not carried out."""
+
+
+class CommitUnknown(Exception):
+    """The connection broke during COMMIT: carried out or not, nobody knows."""

@@ -1,0 +1,287 @@
+"""Operations: our record of one intent, and the states it may pass through.
+
+    pending ──> processing ──┬──> succeeded          (final)
+       │            ▲        ├──> failed             (final: definitely not done)
+       ▼            │        └──> outcome_unknown ───┬──> succeeded
+    awaiting_       └────────────────(same key)──────┤
+    approval                                         └──> failed  (proved not done)
+
+A design's `record` is one of the classes below: none, in memory, or durable.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from simulator.service.runtime import Transaction
+
+__all__ = [
+    "FINAL",
+    "TRANSITIONS",
+    "DurableRecord",
+    "MemoryRecord",
+    "NoRecord",
+    "Operation",
+    "Row",
+    "is_legal",
+    "move",
+]
+
+TRANSITIONS: dict[str, frozenset[str]] = {
+    "pending": frozenset({"processing", "awaiting_approval", "failed"}),
+    "awaiting_approval": frozenset({"pending", "failed"}),
+    "processing": frozenset({"succeeded", "failed", "outcome_unknown"}),
+    "outcome_unknown": frozenset({"processing", "succeeded", "failed"}),
+    "succeeded": frozenset(),
+    "failed": frozenset(),
+}
+FINAL = frozenset({"succeeded", "failed"})
+
+
+def is_legal(before: str | None, after: str) -> bool:
+    """Whether the table allows this change; `before` is None for a new operation."""
+    return after == "pending" if before is None else after in TRANSITIONS.get(before, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One intent, as the service sees it: from the session, and from checked arguments.
+
+    Attributes:
+        id: UUID of our row.
+        key: the idempotency key of our record.
+        amount: minor units of `currency`.
+        model_key: what the model wrote where the published schema asks for an id.
+        fingerprint: digest of what is asked for; two payloads under one key differ in it.
+    """
+
+    id: str
+    tenant_id: str
+    user_id: str
+    intent_id: str
+    call_id: str
+    order_id: str
+    amount: int
+    currency: str
+    model_key: str
+    key: str
+    fingerprint: str
+    action: ClassVar[str] = "refund"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An operation as it stands: its state, and the result if there is one."""
+
+    status: str
+    result: dict[str, Any] | None = None
+
+    @property
+    def final(self) -> bool:
+        return self.status in FINAL
+
+    @classmethod
+    def read(cls, status: str, result: Any) -> Row:
+        """A row as a database gives it: JSON is text in SQLite, a dict in PostgreSQL."""
+        return cls(status, json.loads(result) if isinstance(result, str) else result)
+
+
+MOVE = """
+    UPDATE tool_operations
+    SET status = :after, result = COALESCE(:result, result), updated_at = :now
+    WHERE id = :id AND status = :before
+"""
+MOVE_UNCHECKED = """
+    UPDATE tool_operations
+    SET status = :after, result = COALESCE(:result, result), updated_at = :now
+    WHERE id = :id
+"""
+
+
+def move(
+    tx: Transaction,
+    operation_id: str,
+    before: str,
+    after: str,
+    result: dict[str, Any] | None = None,
+) -> bool:
+    """Changes the state from `before` to `after`; False if it was not `before` any more.
+
+    Raises:
+        ValueError: the table has no such change.
+    """
+    if not is_legal(before, after):
+        raise ValueError(f"An operation cannot go from {before} to {after}.")
+    cursor = tx.execute(
+        MOVE,
+        {
+            "id": operation_id,
+            "before": before,
+            "after": after,
+            "result": None if result is None else json.dumps(result),
+            "now": tx.time(),
+        },
+    )
+    return bool(cursor.rowcount == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NoRecord:
+    """Remembers nothing: every call is new."""
+
+    durable: ClassVar[bool] = False
+
+    def begin(self, tx: Transaction, operation: Operation) -> str:
+        return "new"
+
+    def row(self, tx: Transaction, operation: Operation) -> Row | None:
+        return None
+
+    def finish(
+        self,
+        tx: Transaction,
+        operation: Operation,
+        status: str,
+        result: dict[str, Any],
+        checked: bool,
+    ) -> str | None:
+        return "processing"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecord:
+    """A dict in the process: what section 6 of the lesson forbids.
+
+    It dies with the process, no other instance sees it, and it compares no payloads.
+    """
+
+    durable: ClassVar[bool] = False
+
+    def begin(self, tx: Transaction, operation: Operation) -> str:
+        rows = tx.memory.setdefault("operations", {})
+        if operation.key in rows:
+            return "known"
+        rows[operation.key] = Row("processing")
+        return "new"
+
+    def row(self, tx: Transaction, operation: Operation) -> Row | None:
+        found: Row | None = tx.memory.get("operations", {}).get(operation.key)
+        return found
+
+    def finish(
+        self,
+        tx: Transaction,
+        operation: Operation,
+        status: str,
+        result: dict[str, Any],
+        checked: bool,
+    ) -> str | None:
+        tx.memory.setdefault("operations", {})[operation.key] = Row(status, result)
+        return "processing"
+
+
+INSERT_OPERATION = """
+    INSERT INTO tool_operations
+        (id, tenant_id, idempotency_key, action_type, request_hash, status, created_at, updated_at)
+    VALUES (:id, :tenant_id, :key, :action, :fingerprint, 'pending', :now, :now)
+    ON CONFLICT (tenant_id, idempotency_key) DO NOTHING
+"""
+INSERT_REFUND = """
+    INSERT INTO refunds
+        (operation_id, intent_id, call_id, model_key, user_id, order_id, amount, currency)
+    VALUES (:id, :intent_id, :call_id, :model_key, :user_id, :order_id, :amount, :currency)
+"""
+FIND_OPERATION = """
+    SELECT id, request_hash, status, result FROM tool_operations
+    WHERE tenant_id = :tenant_id AND idempotency_key = :key
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DurableRecord:
+    """A row of `tool_operations`, inserted first: the UNIQUE constraint decides who is new.
+
+    Attributes:
+        fingerprint: compare the payload with the recorded one, and refuse another (409).
+    """
+
+    fingerprint: bool = True
+    durable: ClassVar[bool] = True
+
+    def begin(self, tx: Transaction, operation: Operation) -> str:
+        inserted = tx.execute(
+            INSERT_OPERATION,
+            {
+                "id": operation.id,
+                "tenant_id": operation.tenant_id,
+                "key": operation.key,
+                "action": operation.action,
+                "fingerprint": operation.fingerprint,
+                "now": tx.time(),
+            },
+        )
+        if inserted.rowcount == 1:
+            tx.execute(
+                INSERT_REFUND,
+                {
+                    "id": operation.id,
+                    "intent_id": operation.intent_id,
+                    "call_id": operation.call_id,
+                    "model_key": operation.model_key,
+                    "user_id": operation.user_id,
+                    "order_id": operation.order_id,
+                    "amount": operation.amount,
+                    "currency": operation.currency,
+                },
+            )
+            return "new"
+        _, recorded, _, _ = self._find(tx, operation)
+        if self.fingerprint and recorded != operation.fingerprint:
+            return "conflict"
+        return "known"
+
+    def row(self, tx: Transaction, operation: Operation) -> Row | None:
+        found = self._find(tx, operation)
+        if found is None:
+            return None
+        _, _, status, result = found
+        return Row.read(status, result)
+
+    def finish(
+        self,
+        tx: Transaction,
+        operation: Operation,
+        status: str,
+        result: dict[str, Any],
+        checked: bool,
+    ) -> str | None:
+        """Writes what became of it, and returns the state before; None if a checked write
+        found the operation in a state that does not allow it."""
+        row = self.row(tx, operation)
+        if row is None:
+            return None
+        if checked:
+            legal = is_legal(row.status, status)
+            return (
+                row.status
+                if legal and move(tx, operation.id, row.status, status, result)
+                else None
+            )
+        tx.execute(
+            MOVE_UNCHECKED,
+            {
+                "id": operation.id,
+                "after": status,
+                "result": json.dumps(result),
+                "now": tx.time(),
+            },
+        )
+        return row.status
+
+    def _find(self, tx: Transaction, operation: Operation) -> Any:
+        return tx.execute(
+            FIND_OPERATION, {"tenant_id": operation.tenant_id, "key": operation.key}
+        ).fetchone()

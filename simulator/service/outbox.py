@@ -1,0 +1,205 @@
+"""How a refund gets from our books to the provider, and the outbox that promises it.
+
+A row of the outbox is written in the transaction that makes the promise. Workers claim one
+row at a time in one statement; a claim is a lease with a fencing token, and every write that
+follows from the claim checks that the token is still the newest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from simulator.service.operations import Operation
+
+if TYPE_CHECKING:
+    from simulator.service.runtime import Transaction
+
+__all__ = [
+    "Inline",
+    "Job",
+    "Outbox",
+    "Publish",
+    "bury",
+    "claim_next",
+    "enqueue",
+    "next_due",
+    "release",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """The backend calls the provider itself, while the caller waits."""
+
+    inline: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """The backend sends a message to a broker, whose workers call the provider.
+
+    The broker forgets a message as soon as a worker has taken it.
+
+    Attributes:
+        when: "after" or "before" the commit. A crash falls between in both.
+    """
+
+    when: str = "after"
+    inline: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.when not in ("after", "before"):
+            raise ValueError(
+                f"Publish(when={self.when!r}): a message is published 'after' or 'before' "
+                "the commit."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """A row in the same transaction, and workers that claim rows.
+
+    Attributes:
+        lease: seconds until a claim may be taken over; None: never.
+        fence: whether a worker's writes check the claim's token.
+        max_attempts: claims in a row that may end without a result before the row is set
+            aside as a dead letter, with a task for a human.
+    """
+
+    lease: float | None = 30.0
+    fence: bool = True
+    max_attempts: int = 8
+    inline: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.lease is not None and self.lease <= 0:
+            raise ValueError(f"Outbox(lease={self.lease}): a lease lasts more than 0 seconds.")
+        if self.max_attempts < 1:
+            raise ValueError(f"Outbox(max_attempts={self.max_attempts}): at least 1 is needed.")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed row.
+
+    Attributes:
+        topic: "refund" or "tell".
+        token: the claim's fencing token.
+        claims: claims in a row, this one included, that have left no result yet.
+        tries: results so far that were not final.
+        expired: whether another claim's lease had ended.
+        status, result: the operation's, as the claim found them.
+        created_at: when the promise was made, as the database stores times.
+    """
+
+    operation: Operation
+    topic: str
+    token: int
+    claims: int
+    tries: int
+    expired: bool
+    status: str
+    result: Any
+    created_at: Any
+
+
+ENQUEUE = """
+    INSERT INTO outbox (operation_id, topic, available_at, created_at)
+    VALUES (:operation_id, :topic, :now, :now)
+    ON CONFLICT (operation_id, topic) DO NOTHING
+"""
+CLAIM = """
+    SELECT operation_id, topic, owner IS NOT NULL FROM outbox
+    WHERE done_at IS NULL AND dead_at IS NULL AND available_at <= :now
+      AND (owner IS NULL OR (:takes_over = 1 AND lease_until <= :now))
+    ORDER BY available_at, operation_id, topic
+    LIMIT 1
+"""
+TAKE = """
+    UPDATE outbox
+    SET owner = :owner, lease_until = :until, token = token + 1, claims = claims + 1
+    WHERE operation_id = :operation_id AND topic = :topic
+    RETURNING token, claims, tries, created_at
+"""
+LOAD = """
+    SELECT o.id, o.tenant_id, r.user_id, r.intent_id, r.call_id, r.order_id, r.amount, r.currency,
+           r.model_key, o.idempotency_key, o.request_hash, o.status, o.result
+    FROM tool_operations o JOIN refunds r ON r.operation_id = o.id
+    WHERE o.id = :operation_id
+"""
+RELEASE = """
+    UPDATE outbox
+    SET owner = NULL, lease_until = NULL, claims = 0, tries = tries + 1,
+        available_at = :available_at, done_at = :done_at
+    WHERE operation_id = :operation_id AND topic = :topic AND token = :token
+"""
+RELEASE_UNFENCED = """
+    UPDATE outbox
+    SET owner = NULL, lease_until = NULL, claims = 0, tries = tries + 1,
+        available_at = :available_at, done_at = :done_at
+    WHERE operation_id = :operation_id AND topic = :topic
+"""
+BURY = """
+    UPDATE outbox SET dead_at = :now, owner = NULL, lease_until = NULL
+    WHERE operation_id = :operation_id AND topic = :topic
+"""
+NEXT_DUE = """
+    SELECT MIN(CASE WHEN owner IS NULL OR lease_until < available_at THEN available_at
+                    ELSE lease_until END)
+    FROM outbox
+    WHERE done_at IS NULL AND dead_at IS NULL AND available_at IS NOT NULL
+      AND (owner IS NULL OR (:takes_over = 1 AND lease_until IS NOT NULL))
+"""
+
+
+def enqueue(tx: Transaction, operation_id: str, topic: str) -> None:
+    """Promises a piece of work, due at once."""
+    tx.execute(ENQUEUE, {"operation_id": operation_id, "topic": topic, "now": tx.time()})
+
+
+def claim_next(
+    tx: Transaction, owner: str, lease: float | None, takes_over: bool
+) -> Job | None:
+    """Claims the row that has been due longest, or None if nothing is due."""
+    row = tx.execute(CLAIM, {"now": tx.time(), "takes_over": int(takes_over)}).fetchone()
+    if row is None:
+        return None
+    operation_id, topic, expired = row
+    until = None if lease is None else tx.time(lease)
+    token, claims, tries, created_at = tx.execute(
+        TAKE, {"operation_id": operation_id, "topic": topic, "owner": owner, "until": until}
+    ).fetchone()
+    *fields, status, result = tx.execute(LOAD, {"operation_id": operation_id}).fetchone()
+    operation = Operation(*fields)
+    return Job(operation, topic, token, claims, tries, bool(expired), status, result, created_at)
+
+
+def release(tx: Transaction, job: Job, fence: bool, again_in: float | None, done: bool) -> bool:
+    """Ends a claim: done, due again in `again_in` seconds, or (None) left for ever.
+
+    Returns False, and writes nothing, if `fence` is on and somebody else has claimed since.
+    """
+    cursor = tx.execute(
+        RELEASE if fence else RELEASE_UNFENCED,
+        {
+            "operation_id": job.operation.id,
+            "topic": job.topic,
+            "token": job.token,
+            "available_at": None if done or again_in is None else tx.time(again_in),
+            "done_at": tx.time() if done else None,
+        },
+    )
+    return bool(cursor.rowcount == 1)
+
+
+def bury(tx: Transaction, job: Job) -> None:
+    """Sets the row aside: nobody will claim it again."""
+    tx.execute(
+        BURY, {"operation_id": job.operation.id, "topic": job.topic, "now": tx.time()}
+    )
+
+
+def next_due(tx: Transaction, takes_over: bool) -> Any:
+    """When the next row is due, as the database stores times; None if none ever will be."""
+    return tx.execute(NEXT_DUE, {"takes_over": int(takes_over)}).fetchone()[0]

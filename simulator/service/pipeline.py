@@ -1,0 +1,348 @@
+"""The one pipeline that naive and safe designs share.
+
+It follows section 15 of the lesson, with two changes: the look-up for a duplicate comes
+before the balance check (else a finished full refund, asked for again, is refused for lack
+of balance instead of getting its recorded answer), and both run in one transaction with
+the outbox row. Only the pipeline yields; policies decide, or write in a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from simulator.service import audit as audit_log
+from simulator.service.answers import Answer
+from simulator.service.balance import order_of
+from simulator.service.errors import (
+    CommitUnknown,
+    DatabaseUnavailable,
+    Declined,
+    RateLimited,
+    Silence,
+)
+from simulator.service.keys import fingerprint
+from simulator.service.operations import FINAL, Operation, Row, move
+from simulator.service.outbox import Job, Outbox, Publish, enqueue, release
+from simulator.service.schemas import (
+    InvalidRequest,
+    Session,
+    ToolCall,
+    minor_units,
+)
+
+if TYPE_CHECKING:
+    from simulator.service.design import Design
+    from simulator.service.runtime import Runtime, Steps, Transaction
+
+__all__ = [
+    "PROVIDER_TIMEOUT",
+    "Begun",
+    "Outcome",
+    "RefundOrder",
+    "begin",
+    "conclude",
+    "finish",
+    "handle",
+    "once",
+    "pay",
+]
+
+T = TypeVar("T")
+
+PROVIDER_TIMEOUT = 2.0
+"""Seconds to wait for the provider: far above its usual 0.2 s, far below a lease."""
+
+SETTLE = 5.0
+"""Seconds that a caller is kept waiting for a final outcome."""
+
+DATABASE_RETRY_CAP = 30.0
+"""Seconds between two tries to reach the database, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefundOrder:
+    """What the provider is sent. `intent_id` is metadata: it moves no money and keys nothing."""
+
+    intent_id: str
+    order_id: str
+    amount: int
+    currency: str
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What `begin` found: "new", "known", "conflict", "refused" or "denied"; and the row."""
+
+    word: str
+    row: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a payment: "succeeded", "failed" or "outcome_unknown", and why."""
+
+    status: str
+    detail: str
+
+
+class Notes:
+    """Audit entries of one transaction: written with it, or kept for one of their own."""
+
+    def __init__(self, tx: Transaction, design: Design, later: list[tuple[Any, ...]]) -> None:
+        self.tx = tx
+        self.audit = design.audit
+        self.later = later
+
+    def add(self, operation: Operation, event: str, detail: str = "") -> None:
+        if self.audit.with_the_change:
+            audit_log.append(self.tx, operation.intent_id, operation.id, event, detail)
+        elif self.audit.kept:
+            self.later.append((operation.intent_id, operation.id, event, detail))
+
+
+def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[Answer]:
+    """One tool call in, one answer out: steps 1 to 8 and 10, in the backend."""
+    if not d.permission(session):
+        yield from once(rt, d, refuse, session.intent_id, "denied", "no permission")
+        return d.answer_to("denied", None)
+    try:
+        request = d.schema(call, session)
+    except InvalidRequest as error:
+        yield from once(rt, d, refuse, session.intent_id, "refused", str(error))
+        return Answer("refused", f"Your refund was refused: {error}")
+    tenant_id, user_id = d.identity(session)
+    admitted = Admitted(
+        id=rt.new_id(),
+        tenant_id=tenant_id,
+        user_id=user_id,
+        intent_id=session.intent_id,
+        call_id=call.call_id,
+        order_id=request.order_id,
+        amount=request.amount,
+        model_key=str(call.arguments.get("refund_request_id", "")),
+    )
+    publishes = d.dispatch.when if isinstance(d.dispatch, Publish) else None
+    if publishes == "before":
+        yield from publish(rt, admitted.operation(d, "USD"))
+    begun, operation = yield from once(rt, d, begin, admitted)
+    row = begun.row
+    if begun.word == "new":
+        if d.dispatch.inline:
+            outcome = yield from pay(rt, d, operation)
+            yield from once(rt, d, finish, operation, outcome)
+            row = Row(outcome.status, {"detail": outcome.detail})
+        elif publishes == "after":
+            yield from publish(rt, operation)
+    if d.record.durable and begun.word in ("new", "known"):
+        try:
+            row = yield from rt.settled(operation, SETTLE)
+        except DatabaseUnavailable:
+            row = None
+    return d.answer_to(begun.word, row)
+
+
+def once(rt: Runtime, d: Design, transaction: Callable[..., T], *arguments: Any) -> Steps[T]:
+    """Runs a transaction until it is known to have been committed.
+
+    With a durable record every transaction here may run twice and changes things once, so an
+    unknown commit is simply run again. Without one, nothing protects a second run: the error
+    goes up, and the caller gets no answer.
+    """
+    for attempt in count():
+        later: list[tuple[Any, ...]] = []
+        try:
+            result = yield from rt.transact(transaction, d, later, *arguments)
+            break
+        except (DatabaseUnavailable, CommitUnknown):
+            if not d.record.durable:
+                raise
+            yield from rt.sleep(min(DATABASE_RETRY_CAP, 0.5 * 2.0 ** min(attempt, 10)))
+    if later:
+        yield from rt.transact(write_audit, later)
+    return result
+
+
+def write_audit(tx: Transaction, entries: list[tuple[Any, ...]]) -> None:
+    """The audit rows of a change that is committed already (AuditAfterwards)."""
+    for entry in entries:
+        audit_log.append(tx, *entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A checked request; the order will say its currency."""
+
+    id: str
+    tenant_id: str
+    user_id: str
+    intent_id: str
+    call_id: str
+    order_id: str
+    amount: Any
+    model_key: str
+
+    def operation(self, d: Design, currency: str) -> Operation:
+        """The operation that this request asks for.
+
+        Raises:
+            InvalidRequest: the currency cannot express the amount.
+        """
+        amount = minor_units(self.amount, currency)
+        return Operation(
+            id=self.id,
+            tenant_id=self.tenant_id,
+            user_id=self.user_id,
+            intent_id=self.intent_id,
+            call_id=self.call_id,
+            order_id=self.order_id,
+            amount=amount,
+            currency=currency,
+            model_key=self.model_key,
+            key=d.identify(self.tenant_id, self.intent_id, self.model_key),
+            fingerprint=fingerprint(
+                self.tenant_id, Operation.action, self.order_id, amount, currency
+            ),
+        )
+
+
+def refuse(
+    tx: Transaction,
+    d: Design,
+    later: list[tuple[Any, ...]],
+    intent_id: str,
+    event: str,
+    detail: str,
+) -> None:
+    """Writes down a refusal that came before there was an operation."""
+    if d.audit.with_the_change:
+        audit_log.append(tx, intent_id, None, event, detail)
+    elif d.audit.kept:
+        later.append((intent_id, None, event, detail))
+
+
+def begin(
+    tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Admitted
+) -> tuple[Begun, Operation]:
+    """Look-up, balance and promise, in ONE transaction."""
+    order = order_of(tx, admitted.tenant_id, admitted.order_id)
+    operation = admitted.operation(d, "USD" if order is None else order[1])
+    if not d.ownership(tx, operation):
+        refuse(tx, d, later, operation.intent_id, "denied", "not an order of this user")
+        return Begun("denied"), operation
+    notes = Notes(tx, d, later)
+    word = d.record.begin(tx, operation)
+    if word == "known":
+        return Begun("known", d.record.row(tx, operation)), operation
+    if word == "conflict":
+        refuse(tx, d, later, operation.intent_id, "conflict", "other payload under the key")
+        return Begun("conflict"), operation
+    if d.record.durable:
+        notes.add(operation, "->pending")
+    if not d.balance.take(tx, operation):
+        reason = "it exceeds the refundable balance of the order."
+        if d.record.durable:
+            move(tx, operation.id, "pending", "failed", {"detail": reason})
+            notes.add(operation, "pending->failed", reason)
+            conclude(tx, d, operation)
+        else:
+            refuse(tx, d, later, operation.intent_id, "refused", reason)
+        return Begun("refused"), operation
+    if isinstance(d.dispatch, Outbox):
+        enqueue(tx, operation.id, "refund")
+    elif d.dispatch.inline and d.record.durable:
+        move(tx, operation.id, "pending", "processing")
+        notes.add(operation, "pending->processing")
+    return Begun("new"), operation
+
+
+def publish(rt: Runtime, operation: Operation) -> Steps[None]:
+    """Sends the message and hopes: nobody tries again if the broker stays silent."""
+    try:
+        yield from rt.call("broker.publish", operation, timeout=PROVIDER_TIMEOUT)
+    except Silence:
+        return
+
+
+def pay(rt: Runtime, d: Design, operation: Operation, tries: int = 0) -> Steps[Outcome]:
+    """Asks the provider for the money, as often as the design says.
+
+    `tries` counts earlier rounds of the same operation, for the design's retry policy.
+    """
+    for attempt in count(tries):
+        wait = 0.0
+        order = RefundOrder(
+            operation.intent_id,
+            operation.order_id,
+            operation.amount,
+            operation.currency,
+            d.key_for(operation, attempt),
+        )
+        try:
+            reference = yield from rt.call("provider.refund", order, timeout=PROVIDER_TIMEOUT)
+            return Outcome("succeeded", reference)
+        except Declined as no:
+            return Outcome("failed", no.reason)
+        except RateLimited as busy:
+            # This request was not carried out; earlier ones may have been.
+            wait, reason, given_up = busy.retry_after, str(busy), "failed"
+            if d.recovery.takes_over:
+                given_up = "outcome_unknown"
+        except Silence as silence:
+            status = d.status_after(operation, silence)
+            reason, given_up = "no answer from the provider.", "failed"
+            if status != "again":
+                return Outcome(status, reason)
+        delay = d.delay_after(attempt, rt.random)
+        if delay is None:
+            return Outcome(given_up, reason)
+        yield from rt.sleep(max(delay, wait))
+    raise AssertionError("unreachable")
+
+
+def finish(
+    tx: Transaction,
+    d: Design,
+    later: list[tuple[Any, ...]],
+    operation: Operation,
+    outcome: Outcome,
+    job: Job | None = None,
+) -> bool:
+    """Books an outcome; with a job, ends its claim. False if the write came too late."""
+    notes = Notes(tx, d, later)
+    checked = not isinstance(d.dispatch, Outbox) or d.dispatch.fence
+    if job is not None:
+        done = outcome.status in FINAL
+        again_in = None if done else _again_in(d, tx, job)
+        if not release(tx, job, checked, again_in, done):
+            return False
+    before = d.record.finish(
+        tx, operation, outcome.status, {"detail": outcome.detail}, checked
+    )
+    if before is None:
+        return False
+    d.balance.settle(tx, operation, before, outcome.status)
+    if d.record.durable:
+        notes.add(operation, f"{before}->{outcome.status}", outcome.detail)
+    if outcome.status in FINAL:
+        conclude(tx, d, operation)
+    return True
+
+
+def _again_in(d: Design, tx: Transaction, job: Job) -> float | None:
+    """Seconds until an unknown outcome is looked into again; None: never."""
+    if not d.recovery.takes_over:
+        return None
+    delay = d.delay_after(job.tries, tx.random)
+    return d.recovery.every if delay is None else delay
+
+
+def conclude(tx: Transaction, d: Design, operation: Operation) -> None:
+    """What a final state brings with it: the promise to tell the customer."""
+    if getattr(d.answer, "follow_up", False):
+        enqueue(tx, operation.id, "tell")
+
+

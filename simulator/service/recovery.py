@@ -1,0 +1,49 @@
+"""What becomes of work whose worker fell silent, and of outcomes that nobody knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = ["Blind", "NoRecovery", "SameKey"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoRecovery:
+    """Nobody looks at it again."""
+
+    takes_over: ClassVar[bool] = False
+    marks_unknown: ClassVar[bool] = False
+    horizon: ClassVar[float | None] = None
+    every: ClassVar[float | None] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """A claim whose lease has ended is free: the work starts anew, for ever.
+
+    Attributes:
+        every: seconds to the next try once the retry policy has given up.
+    """
+
+    every: float = 300.0
+    takes_over: ClassVar[bool] = True
+    marks_unknown: ClassVar[bool] = False
+    horizon: ClassVar[float | None] = None
+
+
+@dataclass(frozen=True, slots=True)
+class SameKey:
+    """A claim whose lease has ended is an unknown outcome, and is sent again with the same key.
+
+    Attributes:
+        every: seconds to the next try once the retry policy has given up.
+        horizon: seconds after which nothing is sent any more, and a human is asked. It must be
+            shorter than the time for which the provider remembers a key (24 h at Stripe), by
+            more than the longest time that one request can take.
+    """
+
+    every: float = 300.0
+    horizon: float = 20 * 3600.0
+    takes_over: ClassVar[bool] = True
+    marks_unknown: ClassVar[bool] = True

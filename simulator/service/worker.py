@@ -1,0 +1,143 @@
+"""The process that carries out what the backends promised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from simulator.service.answers import Answer, from_row
+from simulator.service.errors import Silence
+from simulator.service.operations import FINAL, Operation, Row, move
+from simulator.service.outbox import Job, Outbox, bury, claim_next, release
+from simulator.service.pipeline import (
+    PROVIDER_TIMEOUT,
+    Notes,
+    finish,
+    once,
+    pay,
+)
+from simulator.service.tasks import open_task
+
+if TYPE_CHECKING:
+    from simulator.service.design import Design
+    from simulator.service.runtime import Runtime, Steps, Transaction
+
+__all__ = ["Message", "claim", "consume", "mark_told", "start", "tell", "work"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A follow-up for the customer."""
+
+    intent_id: str
+    answer: Answer
+
+
+def work(rt: Runtime, d: Design) -> Steps[None]:
+    """Claims and carries out one row of the outbox after the other, for ever."""
+    while True:
+        yield from rt.due()
+        job = yield from once(rt, d, claim, rt.owner)
+        if job is None:
+            continue
+        if job.topic == "refund":
+            outcome = yield from pay(rt, d, job.operation, job.tries)
+            yield from once(rt, d, finish, job.operation, outcome, job)
+        else:
+            yield from tell(rt, d, job)
+
+
+def claim(tx: Transaction, d: Design, later: list[tuple[Any, ...]], owner: str) -> Job | None:
+    """Claims a row and says what its operation now is; None if there is nothing to carry out."""
+    assert isinstance(d.dispatch, Outbox)
+    job = claim_next(tx, owner, d.dispatch.lease, d.takes_over)
+    if job is None:
+        return None
+    notes = Notes(tx, d, later)
+    if job.topic == "refund":
+        return _claim_refund(tx, d, notes, job)
+    if _too_late(tx, d, job):
+        bury(tx, job)
+        open_task(tx, job.operation.id, job.topic, "The customer could not be told.")
+        notes.add(job.operation, "task", "the customer could not be told")
+        return None
+    return job
+
+
+def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | None:
+    operation, status = job.operation, job.status
+    if status in FINAL:
+        release(tx, job, fence=True, again_in=None, done=True)
+        return None
+    if status == "processing" and (job.expired and d.recovery.marks_unknown):
+        # The worker before may have paid and died: its claim is no evidence either way.
+        _move(tx, notes, operation, "processing", "outcome_unknown")
+        status = "outcome_unknown"
+    poisoned = job.claims > d.dispatch.max_attempts if isinstance(d.dispatch, Outbox) else False
+    if poisoned or _too_late(tx, d, job):
+        if status == "processing":
+            _move(tx, notes, operation, "processing", "outcome_unknown")
+        reason = (
+            f"Claimed {job.claims - 1} times without a result (dead letter)."
+            if poisoned
+            else "The outcome is unknown, and the provider will soon forget the key."
+        )
+        bury(tx, job)
+        open_task(tx, operation.id, job.topic, reason)
+        notes.add(operation, "task", reason)
+        return None
+    if status != "processing":
+        _move(tx, notes, operation, status, "processing")
+    return job
+
+
+def _move(tx: Transaction, notes: Notes, operation: Operation, before: str, after: str) -> None:
+    if move(tx, operation.id, before, after):
+        notes.add(operation, f"{before}->{after}")
+
+
+def _too_late(tx: Transaction, d: Design, job: Job) -> bool:
+    """Whether the promise is older than the design's horizon."""
+    horizon = d.recovery.horizon
+    return horizon is not None and bool(job.created_at <= tx.time(-horizon))
+
+
+def tell(rt: Runtime, d: Design, job: Job) -> Steps[None]:
+    """Tells the customer how it ended. A second message is a nuisance, none is a broken promise."""
+    answer = from_row(Row.read(job.status, job.result))
+    try:
+        message = Message(job.operation.intent_id, answer)
+        yield from rt.call("customer.notify", message, timeout=PROVIDER_TIMEOUT)
+        delivered = True
+    except Silence:
+        delivered = False
+    yield from once(rt, d, mark_told, job, delivered)
+
+
+def mark_told(
+    tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job, delivered: bool
+) -> None:
+    """Ends the claim of a follow-up."""
+    assert isinstance(d.dispatch, Outbox)
+    delay = None if delivered else d.delay_after(job.tries, tx.random)
+    if delay is None:
+        delay = d.recovery.every
+    release(tx, job, d.dispatch.fence, delay, done=delivered)
+
+
+def consume(rt: Runtime, d: Design) -> Steps[None]:
+    """Carries out one message of the broker after the other, for ever."""
+    while True:
+        operation = yield from rt.received()
+        yield from once(rt, d, start, operation)
+        outcome = yield from pay(rt, d, operation)
+        yield from once(rt, d, finish, operation, outcome)
+
+
+def start(
+    tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation
+) -> None:
+    """Marks the operation of a message as being worked on."""
+    notes = Notes(tx, d, later)
+    _move(tx, notes, operation, "pending", "processing")
+

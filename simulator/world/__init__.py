@@ -1,0 +1,1 @@
+"""The virtual world: everything that the refund service is tried in, on SimPy."""

@@ -1,0 +1,65 @@
+"""The agent: turns what a customer wants into tool calls, and tells what it hears.
+
+It is not to be trusted with the money. When it hears nothing it submits again, as its
+framework would after a restart, or as its model would in a new turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simulator.service.answers import Answer
+from simulator.service.errors import Silence
+from simulator.world.scenario import Submission
+
+if TYPE_CHECKING:
+    from simulator.service.schemas import Session, ToolCall
+    from simulator.world.runtime import VirtualRuntime
+    from simulator.world.world import World
+
+__all__ = ["ToolRequest", "converse"]
+
+LONGEST_WAIT = 60.0
+
+
+class ToolRequest:
+    """A tool call on its way to an instance, and the session that it travels with."""
+
+    __slots__ = ("call", "instance", "session")
+
+    def __init__(self, call: ToolCall, session: Session, instance: str) -> None:
+        self.call = call
+        self.session = session
+        self.instance = instance
+
+
+def converse(rt: VirtualRuntime, world: World, submission: Submission) -> Any:
+    """One turn of the agent: submit, wait, submit again after silence, tell the customer."""
+    scenario = world.scenario
+    settings = scenario.agent
+    instance, thought = submission.instance, submission.thought
+    if submission.at > rt.now():
+        yield from rt.sleep(submission.at - rt.now())
+    world.note("customer", "submit", submission.intent_id, "agent", text=world.wish(submission))
+    for turn in range(settings.resubmits + 1):
+        call = scenario.call(replace_thought(submission, thought))
+        request = ToolRequest(call, scenario.session(submission.intent_id), instance)
+        try:
+            answer = yield from rt.call("tool.issue_refund", request, settings.patience)
+            break
+        except Silence:
+            yield from rt.sleep(min(LONGEST_WAIT, 2.0**turn))
+        if settings.new_thought:
+            thought += 10
+        if settings.elsewhere:
+            instance = world.other_instance(instance)
+    else:
+        answer = Answer("verifying", "I have no answer yet.")
+    world.tell(submission.intent_id, answer)
+
+
+def replace_thought(submission: Submission, thought: int) -> Submission:
+    """The same submission, thought anew."""
+    return Submission(
+        submission.intent_id, submission.at, submission.instance, thought, submission.amount
+    )

@@ -1,0 +1,188 @@
+"""A real database in virtual time: SQLite in memory, real tables, UNIQUE, rollback.
+
+A transaction runs in one instant, so this database is serializable. A transaction that a
+process keeps open holds a first-come-first-served lock meanwhile.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from simulator.service.database import TABLES, sqlite_schema
+from simulator.world.clock import Clock, Life
+from simulator.world.luck import Luck
+
+__all__ = ["EPOCH", "Store", "VirtualDatabase", "VirtualTransaction", "read", "written"]
+
+EPOCH = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+"""Where every history begins, so that times in tables can be read."""
+
+# The world sees every change of state, whoever makes it and however.
+OBSERVE = """
+CREATE TABLE observed (
+    id INTEGER PRIMARY KEY,
+    operation_id TEXT NOT NULL,
+    before TEXT,
+    after TEXT NOT NULL
+);
+CREATE TRIGGER observe_insert AFTER INSERT ON tool_operations BEGIN
+    INSERT INTO observed (operation_id, before, after) VALUES (NEW.id, NULL, NEW.status);
+END;
+CREATE TRIGGER observe_update AFTER UPDATE OF status ON tool_operations
+WHEN OLD.status IS NOT NEW.status BEGIN
+    INSERT INTO observed (operation_id, before, after) VALUES (NEW.id, OLD.status, NEW.status);
+END;
+"""
+
+
+def written(microseconds: int) -> str:
+    """A time of the clock as the database stores it; sorts like time."""
+    return (EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")
+
+
+def read(text: str) -> int:
+    """The clock's time of what `written` wrote."""
+    return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)
+
+
+class Store:
+    """One SQLite database, used for one history after the other.
+
+    Attributes:
+        graveyard: generators of the dead of the history before. They are closed, which runs
+            their `finally`, only when the next history takes the database; their handles do
+            nothing any more.
+    """
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        self.connection.executescript(sqlite_schema() + OBSERVE)
+        self.graveyard: list[Generator[Any, Any, Any]] = []
+        self.dirty = False
+
+    def clean(self) -> Store:
+        """Buries the dead, rolls back what they left open, and empties the tables."""
+        dead, self.graveyard = self.graveyard, []
+        for generator in dead:
+            try:
+                generator.close()
+            except BaseException as error:  # what their `finally` does reaches nobody
+                if isinstance(error, KeyboardInterrupt | SystemExit):
+                    raise
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        if self.dirty:
+            self.connection.execute("BEGIN")
+            for table in (*TABLES, "observed"):
+                self.connection.execute(f"DELETE FROM {table}")
+            self.connection.execute("COMMIT")
+        self.dirty = True
+        return self
+
+
+class VirtualTransaction:
+    """What the service sees of an open transaction."""
+
+    __slots__ = ("connection", "memory", "now", "random", "usable")
+
+    def __init__(
+        self, connection: sqlite3.Connection, now: int, memory: dict[str, Any], random: Luck
+    ) -> None:
+        self.connection = connection
+        self.now = now
+        self.memory = memory
+        self.random = random
+        self.usable = True
+
+    def execute(self, statement: str, parameters: dict[str, Any] | None = None) -> Any:
+        """Runs one statement; returns SQLite's cursor."""
+        if not self.usable:
+            raise RuntimeError("This transaction is over: it was committed or rolled back.")
+        return self.connection.execute(statement, parameters or {})
+
+    def time(self, seconds_from_now: float = 0.0) -> str:
+        """The time as text; see `written`."""
+        return written(self.now + round(seconds_from_now * 1_000_000))
+
+
+class VirtualDatabase:
+    """The database of one history.
+
+    Attributes:
+        up: whether it takes connections.
+        committed: called after every commit.
+    """
+
+    def __init__(self, clock: Clock, store: Store, committed: Callable[[], None]) -> None:
+        self.clock = clock
+        self.store = store
+        self.connection = store.connection
+        self.committed = committed
+        self.up = True
+        self.holder: Life | None = None
+        self.queue: deque[Any] = deque()
+
+    def run(
+        self,
+        transaction: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        memory: dict[str, Any],
+        random: Luck,
+    ) -> Any:
+        """Runs and commits a transaction in this instant; if it raises, rolls it back."""
+        tx = VirtualTransaction(self.connection, int(self.clock.now), memory, random)
+        self.connection.execute("BEGIN")
+        try:
+            result = transaction(tx, *arguments)
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        finally:
+            tx.usable = False
+        self.connection.execute("COMMIT")
+        self.committed()
+        return result
+
+    def turn(self) -> Any:
+        """An event that happens when somebody else has closed an open transaction."""
+        event = self.clock.event()
+        self.queue.append(event)
+        return event
+
+    def open(self, life: Life, random: Luck) -> VirtualTransaction:
+        """Opens a transaction that stays open while time passes."""
+        self.holder = life
+        self.connection.execute("BEGIN")
+        tx = VirtualTransaction(self.connection, int(self.clock.now), life.memory, random)
+        life.on_death.append(lambda: self.close(life, tx, commit=False))
+        return tx
+
+    def close(self, life: Life, tx: VirtualTransaction, commit: bool) -> None:
+        """Commits or rolls back an open transaction, and lets the next one in."""
+        if not tx.usable:
+            return
+        tx.usable = False
+        self.connection.execute("COMMIT" if commit else "ROLLBACK")
+        self.holder = None
+        if commit:
+            self.committed()
+        self.let_in()
+
+    def let_in(self) -> None:
+        """Wakes those who wait for their turn, in their order; each looks whether it is free.
+
+        Waking only the first would be wrong: it may be paused, or dead.
+        """
+        queue, self.queue = self.queue, deque()
+        for event in queue:
+            event.succeed()
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Reads for the world, not for the service: no time passes, nothing is recorded."""
+        return self.connection.execute(query).fetchall()

@@ -1,0 +1,49 @@
+"""Chance that depends on where it is needed, not on what was drawn before.
+
+Every draw is a hash of (seed, the names of the place, how often it was drawn there). Two
+designs under one seed meet the same luck at the same steps, and one more draw in one place
+shifts nobody else's. A hash costs about a microsecond, a `random.Random(seed)` five.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from uuid import UUID
+
+__all__ = ["Luck", "draw"]
+
+
+def _bits(text: str, size: int) -> bytes:
+    return blake2b(text.encode(), digest_size=size).digest()
+
+
+def draw(seed: int, *place: object) -> float:
+    """A number in [0, 1), the same for equal arguments in every process."""
+    text = f"{seed}|" + "|".join(map(str, place))
+    return (int.from_bytes(_bits(text, 7), "big") >> 3) / 2.0**53
+
+
+class Luck:
+    """A stream of draws of one place. Has what a retry policy needs of `random.Random`."""
+
+    __slots__ = ("drawn", "place", "seed")
+
+    def __init__(self, seed: int, *place: object) -> None:
+        self.seed = seed
+        self.place = place
+        self.drawn = 0
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+        self.drawn += 1
+        return draw(self.seed, *self.place, self.drawn)
+
+    def uniform(self, a: float, b: float, /) -> float:
+        """A number between `a` and `b`."""
+        return a + (b - a) * self.random()
+
+    def uuid(self) -> str:
+        """A UUID (version 4 in form)."""
+        self.drawn += 1
+        text = f"{self.seed}|{self.place}|{self.drawn}|uuid"
+        return str(UUID(bytes=_bits(text, 16), version=4))

@@ -1,0 +1,59 @@
+"""Mistakes of whoever wrote the code under trial, said in a sentence."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ForgottenYieldFrom",
+    "LoopsInZeroTime",
+    "Mistake",
+    "PipelineRaised",
+    "YieldedSomethingElse",
+]
+
+
+class Mistake(Exception):
+    """Code under trial cannot be run as it is. The message says what to do."""
+
+
+class ForgottenYieldFrom(Mistake):
+    """A step of the runtime was made and never run."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} was called without `yield from`, so it never happened. "
+            f"Write: result = yield from {what}"
+        )
+
+
+class YieldedSomethingElse(Mistake):
+    """A task yielded what is no event."""
+
+    def __init__(self, who: str, value: object) -> None:
+        hint = (
+            " Write `yield from` instead of `yield`."
+            if hasattr(value, "send")
+            else " Wait with `yield from rt.sleep(seconds)`, rt.call(…) or rt.transact(…)."
+        )
+        super().__init__(
+            f"{who} yielded a {type(value).__name__}, and only the runtime's own steps can be "
+            f"waited for.{hint}"
+        )
+
+
+class LoopsInZeroTime(Mistake):
+    """A task goes on and on while no time passes."""
+
+    def __init__(self, who: str, steps: int, time: int) -> None:
+        super().__init__(
+            f"{who} took {steps:,} steps while the clock stood at {time / 1e6:g} s: it loops "
+            "without waiting. Wait between two turns, for example with "
+            "`yield from rt.sleep(1.0)`."
+        )
+
+
+class PipelineRaised(Mistake):
+    """Code that runs in a process raised what nobody there handles."""
+
+    def __init__(self, process: str, error: BaseException) -> None:
+        super().__init__(f"In {process} the pipeline raised {type(error).__name__}: {error}")
+        self.__cause__ = error

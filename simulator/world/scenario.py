@@ -1,0 +1,275 @@
+"""What people ask for, and of which world: the setting of a history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from simulator.service.schemas import Session, ToolCall, money
+
+__all__ = [
+    "ORDER_ID",
+    "TENANT",
+    "USER",
+    "AgentSettings",
+    "Intent",
+    "Order",
+    "ProviderSettings",
+    "Scenario",
+    "Submission",
+]
+
+TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
+USER = "c0ffee00-1234-4abc-8def-000000001001"
+ORDER_ID = "ORD-1001"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a customer wants, once. Minted by the application before any model runs.
+
+    Attributes:
+        amount: minor units.
+        owed: whether the customer has a right to it.
+    """
+
+    id: str
+    tenant_id: str = TENANT
+    user_id: str = USER
+    order_id: str = ORDER_ID
+    amount: int = 500_00
+    currency: str = "USD"
+    owed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order that was paid for. `captured` in minor units."""
+
+    id: str = ORDER_ID
+    tenant_id: str = TENANT
+    user_id: str = USER
+    captured: int = 500_00
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One time that the agent is moved to act on an intent.
+
+    Attributes:
+        intent_id: on which.
+        at: seconds since the history began.
+        instance: the backend that the call is routed to.
+        thought: calls of one thought have one call id and one set of arguments.
+        amount: how the model writes the amount, if not as the customer said it.
+    """
+
+    intent_id: str
+    at: float = 0.0
+    instance: str = "backend-1"
+    thought: int = 1
+    amount: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """How the agent behaves when it gets no answer.
+
+    Attributes:
+        patience: seconds that it waits for its tool.
+        resubmits: how often it submits again after silence.
+        new_thought: whether it then thinks anew (another call id, arguments written another
+            way, another invented key), or repeats the same call.
+        elsewhere: whether it then goes to the other instance.
+    """
+
+    patience: float = 15.0
+    resubmits: int = 9
+    new_thought: bool = False
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """How the payment provider behaves.
+
+    It checks no balance of its own: like a payout, it pays what it is asked to pay.
+
+    Attributes:
+        leg, work: seconds for a message one way, and from its arrival to the payment.
+        key_lifetime: seconds for which a key is remembered.
+        declines: intents that it refuses, definitely.
+        limit: requests that it takes in any `limit_window` seconds; None: as many as come.
+    """
+
+    leg: float = 0.05
+    work: float = 0.1
+    key_lifetime: float = 24 * 3600.0
+    declines: frozenset[str] = frozenset()
+    limit: int | None = None
+    limit_window: float = 1.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A setting: orders, intents, what is submitted when, and to whom.
+
+    Write your own with the constructor, or change one: `Scenario.one_refund().but(...)`.
+
+    Attributes:
+        name: for tables and figures.
+        orders, intents, submissions: see there.
+        agent, provider: see there.
+        backends, workers: how many processes of each.
+        key_lifetime: the provider's.
+
+    Raises:
+        ValueError: a submission names an intent that does not exist, or an intent an order.
+    """
+
+    name: str = "my own"
+    orders: tuple[Order, ...] = (Order(),)
+    intents: tuple[Intent, ...] = (Intent("intent-1"),)
+    submissions: tuple[Submission, ...] = (Submission("intent-1"),)
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    provider: ProviderSettings = field(default_factory=ProviderSettings)
+    backends: int = 2
+    workers: int = 2
+
+    def __post_init__(self) -> None:
+        orders = {(order.tenant_id, order.id) for order in self.orders}
+        intents = {intent.id for intent in self.intents}
+        if len(intents) < len(self.intents):
+            raise ValueError(f"Scenario {self.name!r}: two intents have one id.")
+        for intent in self.intents:
+            if (intent.tenant_id, intent.order_id) not in orders and intent.owed:
+                raise ValueError(
+                    f"Scenario {self.name!r}: intent {intent.id!r} is owed, and its order "
+                    f"{intent.order_id!r} is not one of the tenant's orders."
+                )
+            if len(intent.id) < 8:
+                raise ValueError(
+                    f"Scenario {self.name!r}: intent id {intent.id!r} is shorter than the 8 "
+                    "characters that the lesson's schema asks for."
+                )
+        instances = {f"backend-{number + 1}" for number in range(self.backends)}
+        for submission in self.submissions:
+            if submission.intent_id not in intents:
+                raise ValueError(
+                    f"Scenario {self.name!r}: a submission names intent "
+                    f"{submission.intent_id!r}; there are {', '.join(sorted(intents))}."
+                )
+            if submission.instance not in instances:
+                raise ValueError(
+                    f"Scenario {self.name!r}: a submission goes to {submission.instance!r}; "
+                    f"there are {', '.join(sorted(instances))}."
+                )
+
+    def but(self, **changes: Any) -> Scenario:
+        """The same scenario with some attributes changed."""
+        return replace(self, **changes)
+
+    def intent(self, intent_id: str) -> Intent:
+        """The intent with this id."""
+        return next(intent for intent in self.intents if intent.id == intent_id)
+
+    @classmethod
+    def one_refund(cls) -> Scenario:
+        """A customer asks for $500 back, once."""
+        return cls(name="one_refund")
+
+    @classmethod
+    def double_click(cls) -> Scenario:
+        """The customer clicks twice, 50 ms apart; two instances get one click each."""
+        return cls(
+            name="double_click",
+            submissions=(
+                Submission("intent-1"),
+                Submission("intent-1", at=0.05, instance="backend-2", thought=2),
+            ),
+        )
+
+    @classmethod
+    def two_partial_refunds(cls) -> Scenario:
+        """Two honest refunds of $300 on an order of $500, one second apart. Either may win."""
+        return cls(
+            name="two_partial_refunds",
+            intents=(Intent("intent-1", amount=300_00), Intent("intent-2", amount=300_00)),
+            submissions=(
+                Submission("intent-1"),
+                Submission("intent-2", at=1.0, instance="backend-2"),
+            ),
+        )
+
+    @classmethod
+    def resubmitted_elsewhere(cls) -> Scenario:
+        """The agent submits the same call again after ten seconds, to the other instance."""
+        return cls(
+            name="resubmitted_elsewhere",
+            submissions=(
+                Submission("intent-1"),
+                Submission("intent-1", at=10.0, instance="backend-2"),
+            ),
+        )
+
+    @classmethod
+    def new_thought(cls) -> Scenario:
+        """The agent thinks anew after ten seconds, and calls again in other words.
+
+        The refund is $200 of $500, so that no balance stands in the way of a second one.
+        """
+        return cls(
+            name="new_thought",
+            intents=(Intent("intent-1", amount=200_00),),
+            submissions=(
+                Submission("intent-1"),
+                Submission("intent-1", at=10.0, thought=2, amount="200.0"),
+            ),
+            agent=AgentSettings(new_thought=True),
+        )
+
+    @classmethod
+    def changed_payload(cls) -> Scenario:
+        """The same request comes again with another amount: $800 in place of $500."""
+        return cls(
+            name="changed_payload",
+            submissions=(
+                Submission("intent-1"),
+                Submission("intent-1", at=10.0, thought=2, amount="800.00"),
+            ),
+        )
+
+    @classmethod
+    def declined(cls) -> Scenario:
+        """The provider refuses, definitely: the card was closed."""
+        return cls(
+            name="declined", provider=ProviderSettings(declines=frozenset({"intent-1"}))
+        )
+
+    def session(self, intent_id: str) -> Session:
+        """The session of the customer who wants this."""
+        intent = self.intent(intent_id)
+        return Session(
+            intent.user_id, intent.tenant_id, frozenset({"refund:create"}), intent_id
+        )
+
+    def call(self, submission: Submission) -> ToolCall:
+        """The tool call that the model makes of a submission.
+
+        The model fills in the published schema, and so invents a `refund_request_id`.
+        """
+        intent = self.intent(submission.intent_id)
+        amount = submission.amount
+        if amount is None:
+            amount = money(intent.amount, intent.currency).lstrip("$").split()[0].replace(",", "")
+        call_id = f"call-{submission.intent_id}-{submission.thought}"
+        return ToolCall(
+            call_id,
+            "issue_refund",
+            {
+                "order_id": intent.order_id,
+                "amount": amount,
+                "refund_request_id": f"refund-{intent.id}-thought-{submission.thought}",
+            },
+        )

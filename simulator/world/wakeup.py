@@ -1,0 +1,87 @@
+"""When idle workers look at the outbox.
+
+A real worker polls, or listens. Simulating polls that find nothing would fill every history
+with them, so an idle worker is woken when a look would find a row: right after the commit
+that made it due, or when its time has come. Each worker has a small lag of its own, so the
+first takes the work and the others see that it is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.service import outbox
+from simulator.world.clock import Clock, Life
+from simulator.world.database import VirtualDatabase, VirtualTransaction, read
+
+__all__ = ["Wakeup"]
+
+FIRST_LAG = 1_000
+NEXT_LAG = 50_000
+
+
+class Wakeup:
+    """Knows who waits for work, and wakes them in time.
+
+    Args:
+        takes_over: whether a claim whose lease has ended counts as work.
+    """
+
+    def __init__(self, clock: Clock, takes_over: bool) -> None:
+        self.clock = clock
+        self.takes_over = takes_over
+        self.database: VirtualDatabase | None = None
+        self.waiting: dict[str, tuple[Life, Any]] = {}
+        self.looks: dict[str, int] = {}
+
+    def wait(self, life: Life) -> Any:
+        """The event that happens when this worker's look finds something."""
+        event = self.clock.event()
+        self.waiting[life.process] = (life, event)
+        self.changed()
+        return event
+
+    def changed(self) -> None:
+        """Something was committed, or somebody began to wait: plan who looks when."""
+        if not self.waiting:
+            return
+        due = self._due()
+        if due is None:
+            return
+        now = int(self.clock.now)
+        for process in self.waiting:
+            at = max(due, now) + self._lag(process)
+            planned = self.looks.get(process)
+            if planned is None or at < planned or planned < now:
+                self.looks[process] = at
+                self.clock.after(at - now, lambda _, who=process, when=at: self._look(who, when))
+
+    def _look(self, process: str, planned: int) -> None:
+        if self.looks.get(process) == planned:
+            del self.looks[process]
+        life, event = self.waiting.get(process, (None, None))
+        if life is None:
+            return
+        if not life.alive:
+            del self.waiting[process]
+            return
+        due = self._due()
+        if due is not None and due <= self.clock.now:
+            del self.waiting[process]
+            event.succeed()
+        elif due is not None:
+            self.changed()
+
+    def _due(self) -> int | None:
+        database = self.database
+        assert database is not None
+        if not database.up or database.holder is not None:
+            return None  # the end of that is a change, and calls `changed`
+        tx = VirtualTransaction(database.connection, int(self.clock.now), {}, None)  # type: ignore[arg-type]
+        text = outbox.next_due(tx, self.takes_over)
+        return None if text is None else read(text)
+
+    @staticmethod
+    def _lag(process: str) -> int:
+        number = int(process.rsplit("-", 1)[1])
+        return FIRST_LAG + (number - 1) * NEXT_LAG

@@ -1,0 +1,439 @@
+"""One world: its processes, its network, its database, and everything that happens in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from simulator.service import pipeline, worker
+from simulator.service.answers import Answer
+from simulator.service.design import Design, PolicyMistake
+from simulator.service.errors import (
+    CommitUnknown,
+    ConnectionLost,
+    DatabaseUnavailable,
+    Declined,
+    RateLimited,
+    Silence,
+)
+from simulator.service.operations import DurableRecord, Operation, Row
+from simulator.service.outbox import Outbox, Publish
+from simulator.service.schemas import money
+from simulator.world.agent import ToolRequest, converse
+from simulator.world.broker import Broker
+from simulator.world.clock import BudgetUsed, Clock, Life, Task, microseconds
+from simulator.world.database import Store, VirtualDatabase, VirtualTransaction
+from simulator.world.faults import RESTART_AFTER, Fault
+from simulator.world.luck import Luck
+from simulator.world.mistakes import Mistake, PipelineRaised
+from simulator.world.network import Exchange
+from simulator.world.provider import Provider
+from simulator.world.runtime import VirtualRuntime
+from simulator.world.scenario import Scenario, Submission
+from simulator.world.trace import Event
+from simulator.world.wakeup import Wakeup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+__all__ = ["CAP", "Step", "Striker", "Told", "World"]
+
+CAP = 7 * 24 * 3600.0
+"""Seconds after which a history that has not come to rest never will."""
+
+AGENT_LEG = 0.02
+"""Seconds for a message between the agent, the backends and the customer, one way."""
+
+SERVICE_ERRORS = (Silence, Declined, RateLimited, DatabaseUnavailable, CommitUnknown)
+RECORD = DurableRecord()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that a process took: a place where a fault can strike.
+
+    Attributes:
+        nth: which time this process took it, from 1.
+        call: a call, or a transaction.
+        time: microseconds.
+    """
+
+    process: str
+    what: str
+    nth: int
+    call: bool
+    time: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.process}:{self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A statement to the customer. `time` in microseconds."""
+
+    time: int
+    intent: str
+    kind: str
+    text: str
+
+
+class Striker(Protocol):
+    """Decides what goes wrong at a step."""
+
+    def strike(
+        self, process: str, what: str, nth: int, nth_of_any: int, call: bool
+    ) -> Fault | None: ...
+
+
+class World:
+    """Everything that one history needs, and all that is known of it afterwards.
+
+    Args:
+        design: the refund service under trial.
+        scenario: what is asked for.
+        striker: what goes wrong.
+        seed: of all luck in this world.
+        store: a database that nobody else uses meanwhile.
+        heal: whether the dead restart, the paused resume, and what is down comes up.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        scenario: Scenario,
+        striker: Striker,
+        seed: int,
+        store: Store,
+        heal: bool = True,
+    ) -> None:
+        self.design = design
+        self.scenario = scenario
+        self.striker = striker
+        self.seed = seed
+        self.heal = heal
+        self.clock = Clock()
+        self.ids = Luck(seed, "ids")
+        self.trace: list[Event] = []
+        self.steps: list[Step] = []
+        self.struck: list[tuple[int, Fault]] = []
+        self.told: list[Told] = []
+        self.submitted: dict[str, int] = {}
+        self.answers: list[tuple[ToolRequest, Answer]] = []
+        self.capped = False
+        self.lives: dict[str, Life] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._counts_of_any: Counter[str] = Counter()
+        self._messages = 0
+        self._seen = 0
+        self._served: dict[Life, list[Exchange]] = {}
+        self._unsettled: list[tuple[Operation, Any]] = []
+        self._finished_turns: set[int] = set()
+        self.store = store.clean()
+        self.wakeup = Wakeup(self.clock, design.takes_over)
+        self.database = VirtualDatabase(self.clock, store, self._committed)
+        self.wakeup.database = self.database
+        self.broker = Broker(self.clock)
+        self.provider = Provider(self)
+        self._legs = {
+            "provider": microseconds(scenario.provider.leg),
+            "tool": microseconds(AGENT_LEG),
+            "customer": microseconds(AGENT_LEG),
+            "broker": microseconds(AGENT_LEG),
+        }
+        self._set_up()
+
+    def run(self) -> World:
+        """Runs the history to quiescence, or to its cap."""
+        try:
+            clock, cap = self.clock, microseconds(CAP)
+            while clock.peek() <= cap:
+                clock.step()
+            self.capped = clock.peek() != float("inf")
+        except BudgetUsed:
+            self.capped = True
+        finally:
+            for life in self.lives.values():
+                self.store.graveyard += [task.generator for task in life.kill()]
+        return self
+
+    # What was, before anything happened.
+
+    def _set_up(self) -> None:
+        connection = self.store.connection
+        for order in self.scenario.orders:
+            connection.execute(
+                "INSERT INTO orders VALUES (?, ?, ?, 'confirmed', ?, ?, 0, 0)",
+                (order.tenant_id, order.id, order.user_id, order.currency, order.captured),
+            )
+        self._start("agent", 1)
+        for number in range(self.scenario.backends):
+            self._start(f"backend-{number + 1}", 1)
+        if not self.design.dispatch.inline:
+            for number in range(self.scenario.workers):
+                self._start(f"worker-{number + 1}", 1)
+
+    def _start(self, process: str, number: int) -> None:
+        life = Life(process, number)
+        self.lives[process] = life
+        runtime = VirtualRuntime(self, life)
+        if process == "agent":
+            for turn, submission in enumerate(self.scenario.submissions):
+                if turn not in self._finished_turns:
+                    self._run(life, converse(runtime, self, submission), self._turn_ended(turn))
+        elif process.startswith("worker"):
+            if isinstance(self.design.dispatch, Outbox):
+                self._run(life, worker.work(runtime, self.design), self._main_ended(process))
+            elif isinstance(self.design.dispatch, Publish):
+                self._run(life, worker.consume(runtime, self.design), self._main_ended(process))
+
+    def _run(
+        self,
+        life: Life,
+        generator: Generator[Any, Any, Any],
+        ended: Callable[[Any, BaseException | None], None],
+    ) -> None:
+        Task(self.clock, life, generator, ended)
+
+    def _turn_ended(self, turn: int) -> Callable[[Any, BaseException | None], None]:
+        def ended(_: Any, error: BaseException | None) -> None:
+            if error is not None:
+                raise error
+            self._finished_turns.add(turn)
+
+        return ended
+
+    def _main_ended(self, process: str) -> Callable[[Any, BaseException | None], None]:
+        """A worker that fails with an error of the database or the network is restarted."""
+
+        def ended(_: Any, error: BaseException | None) -> None:
+            if error is None:
+                return
+            if not isinstance(error, SERVICE_ERRORS):
+                raise _mistake(process, error)
+            self.note(process, "error", type(error).__name__, text=str(error))
+            self.kill(self.lives[process])
+
+        return ended
+
+    # What processes do.
+
+    def strike(self, life: Life, what: str, call: bool) -> Fault | None:
+        """Counts a step, and says what goes wrong at it."""
+        process = life.process
+        self._counts[process, what] = nth = self._counts[process, what] + 1
+        self._counts_of_any[what] = nth_of_any = self._counts_of_any[what] + 1
+        self.steps.append(Step(process, what, nth, call, int(self.clock.now)))
+        fault = self.striker.strike(process, what, nth, nth_of_any, call)
+        if fault is not None:
+            self.struck.append((len(self.steps) - 1, fault))
+            self.note(process, "fault", what, text=str(fault))
+        return fault
+
+    def break_down(self, fault: Fault) -> None:
+        """Outages begin where their step begins."""
+        if fault.kind == "provider_down":
+            self.provider.go_down(fault.seconds)
+        elif fault.kind == "database_down" and self.database.up:
+            self.database.up = False
+            self.note("database", "down", "outage")
+            self.database.let_in()
+            if self.heal:
+                self.clock.after(microseconds(fault.seconds), self._database_up)
+
+    def _database_up(self, _: Any) -> None:
+        self.database.up = True
+        self.note("database", "up", "")
+        self.wakeup.changed()
+
+    def kill(self, life: Life) -> None:
+        """SIGKILL. It is restarted after a while, with nothing of what it knew."""
+        if not life.alive:
+            return
+        self.note(life.process, "crash", life.owner)
+        self.store.graveyard += [task.generator for task in life.kill()]
+        for exchange in self._served.pop(life, []):
+            exchange.broken()
+        if self.heal:
+            self.clock.after(microseconds(RESTART_AFTER), lambda _: self._restart(life))
+
+    def _restart(self, life: Life) -> None:
+        self.note(life.process, "restart", f"{life.process}#{life.number + 1}")
+        self._start(life.process, life.number + 1)
+
+    def pause(self, life: Life, seconds: float) -> None:
+        """Stops a process, with all it knows."""
+        life.paused = True
+        self.note(life.process, "pause", life.owner, text=f"{seconds:g} s")
+        if self.heal:
+            self.clock.after(microseconds(seconds), lambda _: self._resume(life))
+
+    def _resume(self, life: Life) -> None:
+        if life.alive:
+            self.note(life.process, "resume", life.owner)
+            life.resume()
+
+    # Messages.
+
+    def exchange(
+        self, client: Life, name: str, request: Any, reply: Any, fault: Fault | None
+    ) -> Exchange:
+        """A request that is about to be sent."""
+        service = name.partition(".")[0]
+        if service not in self._legs:
+            raise Mistake(
+                f"rt.call({name!r}): nobody answers such calls. There are provider.refund, "
+                "customer.notify and broker.publish."
+            )
+        server = request.instance if service == "tool" else service
+        return Exchange(self, client, server, name, request, reply, self._legs[service], fault)
+
+    def serve(self, exchange: Exchange) -> None:
+        """A request has arrived where it was sent."""
+        service = exchange.name.partition(".")[0]
+        if service == "provider":
+            self.provider.receive(exchange)
+        elif service == "customer":
+            self.tell(exchange.request.intent_id, exchange.request.answer)
+            exchange.respond("read")
+        elif service == "broker":
+            self.broker.publish(exchange.request)
+            exchange.respond("taken")
+        else:
+            self._serve_tool(exchange)
+
+    def _serve_tool(self, exchange: Exchange) -> None:
+        life = self.lives[exchange.server]
+        if not life.alive:
+            exchange.broken()
+            return
+        if life.paused:
+            life.inbox.append(lambda: self._serve_tool(exchange))
+            return
+        self._served.setdefault(life, []).append(exchange)
+        request: ToolRequest = exchange.request
+
+        def ended(answer: Any, error: BaseException | None) -> None:
+            self._served[life].remove(exchange)
+            if error is None:
+                if not isinstance(answer, Answer):
+                    raise Mistake(
+                        f"The pipeline returned {answer!r} to the agent. It has to return an "
+                        "Answer, for example Answer('done', 'Your refund has been paid.')."
+                    )
+                self.answers.append((request, answer))
+                exchange.respond(answer)
+            elif isinstance(error, SERVICE_ERRORS):
+                self.note(life.process, "error", type(error).__name__, text=str(error))
+                exchange.respond(ConnectionLost("500 Internal Server Error"))
+            else:
+                raise _mistake(life.process, error)
+
+        handle = self.design.handle or pipeline.handle
+        runtime = VirtualRuntime(self, life)
+        generator = handle(runtime, self.design, request.call, request.session)
+        if not hasattr(generator, "send"):
+            raise Mistake(
+                f"The pipeline returned {generator!r} at once. Write it as a generator: it "
+                "waits with `yield from rt.call(…)` and ends with `return Answer(…)`."
+            )
+        self._run(life, generator, ended)
+
+    def other_instance(self, instance: str) -> str:
+        """The next backend after this one."""
+        number = int(instance.rsplit("-", 1)[1])
+        return f"backend-{number % self.scenario.backends + 1}"
+
+    def tell(self, intent_id: str, answer: Answer) -> None:
+        """The customer reads a statement."""
+        now = int(self.clock.now)
+        self.told.append(Told(now, intent_id, answer.kind, answer.text))
+        self.note("customer", "told", answer.kind, intent_id, text=answer.text)
+
+    # Rows.
+
+    def row(self, operation: Operation) -> Row | None:
+        """The operation as it stands."""
+        tx = VirtualTransaction(self.database.connection, 0, {}, self.ids)
+        return RECORD.row(tx, operation)
+
+    def settlement(self, operation: Operation) -> Any:
+        """An event for when the operation is final; None if it is."""
+        if self.database.up and self.database.holder is None:
+            row = self.row(operation)
+            if row is None or row.final:
+                return None
+        event = self.clock.event()
+        self._unsettled.append((operation, event))
+        return event
+
+    def _committed(self) -> None:
+        self.wakeup.changed()
+        if self._unsettled:
+            waiting, self._unsettled = self._unsettled, []
+            for operation, event in waiting:
+                if event.triggered:
+                    continue
+                row = self.row(operation)
+                if row is not None and row.final:
+                    event.succeed()
+                else:
+                    self._unsettled.append((operation, event))
+
+    # What is written down.
+
+    def message(self) -> int:
+        """The number of the next message."""
+        self._messages += 1
+        return self._messages
+
+    def note(
+        self,
+        process: str,
+        kind: str,
+        what: str,
+        peer: str = "",
+        message: int = 0,
+        amount: int = 0,
+        text: str = "",
+    ) -> None:
+        """Appends an event to the trace."""
+        self.trace.append(
+            Event(int(self.clock.now), process, kind, what, peer, message, amount, text)
+        )
+
+    def note_changes(self, process: str) -> None:
+        """Appends the changes of state that a commit made."""
+        rows = self.database.connection.execute(
+            "SELECT id, before, after FROM observed WHERE id > ?", (self._seen,)
+        ).fetchall()
+        for number, before, after in rows:
+            self._seen = number
+            self.note(process, "state", f"{before or ''}->{after}", "database")
+
+    def label(self, request: Any) -> str:
+        """What a request says, in short."""
+        if isinstance(request, ToolRequest):
+            return f"{request.call.call_id}: refund {request.call.arguments['amount']}"
+        amount = getattr(request, "amount", None)
+        if amount is None:
+            answer = getattr(request, "answer", None)
+            return "" if answer is None else str(answer.kind)
+        key = getattr(request, "key", None)
+        return f"{money(amount, request.currency)}, " + (f"key {key[:8]}" if key else "no key")
+
+    def wish(self, submission: Submission) -> str:
+        """What the customer says."""
+        intent = self.scenario.intent(submission.intent_id)
+        self.submitted.setdefault(intent.id, int(self.clock.now))
+        return f"Please refund {money(intent.amount, intent.currency)} of order {intent.order_id}."
+
+
+def _mistake(process: str, error: BaseException) -> BaseException:
+    if isinstance(error, Mistake | PolicyMistake):
+        return error
+    return PipelineRaised(process, error)
+
+
