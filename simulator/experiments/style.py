@@ -20,6 +20,7 @@ nothing is global, and equal data gives equal bytes.
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -167,6 +168,8 @@ class CourseFigure(Figure):
 
     def __repr__(self) -> str:
         return self.caption or f"<figure with {len(self.axes)} axes>"
+
+    __str__ = __repr__
 
     def _repr_png_(self) -> bytes:
         return png(self)
@@ -424,8 +427,10 @@ def caption(figure: CourseFigure, sentence: str, *, draw: bool = True) -> str:
             size = 14.0
             # 0.54 em is the mean advance of DejaVu Sans in English text, rounded up.
             letters = int(figure.get_figwidth() * 72 * 0.97 / (size * 0.54))
+            # A number stays with its unit.
+            held = re.sub(r"(?<=\d) (?=%|m?s\b|min\b|h\b)", "\u00a0", sentence)
             figure.supxlabel(
-                "\n".join(textwrap.wrap(sentence, letters)),
+                "\n".join(textwrap.wrap(held, letters)),
                 x=0.015,
                 ha="left",
                 fontsize=size,

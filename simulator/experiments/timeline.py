@@ -154,7 +154,7 @@ class _Sheet:
         elif row.mark in _CARDS:
             high = text + 16
         elif row.mark in _ARROWS:
-            high = text + 18
+            high = text + 15
         else:
             high = text + 9
         return high + (FLAGGED if row.fault else 0.0)
@@ -248,14 +248,14 @@ class _Sheet:
             self._message(row, top, lines)
         elif row.mark in ("commit", "rollback", "ack_lost"):
             there = self.x.get(row.peer or "database", x)
-            self.pen.transaction(x, there, top + LINE * len(lines) + 8, row.mark)
-            self._centred((x + there) / 2, top, lines)
+            self.pen.transaction(x, there, top + LINE * len(lines) + 6, row.mark)
+            self._centred((x + there) / 2, top, lines, self._clear(row, there))
         elif row.mark == "effect":
             self.pen.paid(x, top + 4, row.text, row.small)
         elif row.mark == "again":
             self.pen.paid_again(x, top + 4, row.text, row.small)
         elif row.mark in ("submit", "told"):
-            self.pen.bubble(x, top + 2, lines)
+            self.pen.bubble(x, top + 2, lines, heard=row.mark == "told")
         elif row.mark in _CARDS:
             self.pen.card(x, top + 4, lines, _CARDS[row.mark])
         elif row.mark == "fault":
@@ -274,11 +274,11 @@ class _Sheet:
     def _message(self, row: Row, top: float, lines: Sequence[str]) -> None:
         here = self.x[row.process]
         there = self.x.get(row.peer, here + PITCH / 2)
-        start = top + LINE * len(lines) + 3
+        start = top + LINE * len(lines) + 2
         if row.mark == "cut":
             end = self._cut_at(row)
             self.pen.cut((here, start), (end, start + 7), row.answer)
-            self._centred((here + end) / 2, top, lines)
+            self._centred((here + end) / 2, top, lines, None)
             if not row.fault:
                 side = 1 if there > here else -1
                 self.pen.text(
@@ -291,17 +291,29 @@ class _Sheet:
                     ground=True,
                 )
             return
-        end_y = max(self._y(row.until), start + 11) if row.until >= 0 else start + 11
+        end_y = max(self._y(row.until), start + 10) if row.until >= 0 else start + 10
         self.pen.arrow((here, start), (there, end_y), row.answer)
         # A steep arrow leaves its middle far below: its words stay near its beginning.
         steep = end_y - start > 60
         reach = min(abs(there - here), PITCH) if steep else abs(there - here)
-        self._centred(here + (reach if there > here else -reach) / 2, top, lines)
+        middle = here + (reach if there > here else -reach) / 2
+        self._centred(middle, top, lines, self._clear(row, there))
 
-    def _centred(self, middle: float, top: float, lines: Sequence[str]) -> None:
-        """Write lines around a middle, moved as far as the canvas demands."""
+    def _clear(self, row: Row, there: float) -> tuple[float, int] | None:
+        """Return the x that words must leave free for a flag's stem, and the side they are on."""
+        x = self.x[row.process]
+        return (x, 1 if there > x else -1) if row.fault else None
+
+    def _centred(
+        self, middle: float, top: float, lines: Sequence[str], clear: tuple[float, int] | None
+    ) -> None:
+        """Write lines around a middle, moved as far as the canvas and a stem demand."""
         width = max(width_of(line) for line in lines)
-        left = self.pen.within(middle - width / 2, width)
+        left = middle - width / 2
+        if clear is not None:
+            x, side = clear
+            left = max(left, x + 8) if side > 0 else min(left, x - 8 - width)
+        left = self.pen.within(left, width)
         for n, line in enumerate(lines):
             self.pen.text(left + width / 2, top + LINE * (n + 0.5), line, ha="center", ground=True)
 
@@ -318,7 +330,6 @@ class _Sheet:
             "resume": (pen.start, (), QUIET),
             "up": (pen.start, (), QUIET),
             "late": (pen.drop, (), TRAVEL),
-            "copy": (pen.drop, (), TRAVEL),
         }
         mark, sizes, color = marks.get(row.mark, (pen.dot, (), QUIET))
         mark(x, y, *sizes)

@@ -317,21 +317,22 @@ class Pen:
         self.box(x - 10, y - 10, 20, 20, face=FLAG, dash=_INJECTED)
         self.bolt(x, y)
 
-    def bubble(self, x: float, top: float, lines: Sequence[str]) -> None:
-        """Draw what somebody at x says or hears; 19 points higher than its lines."""
+    def bubble(self, x: float, top: float, lines: Sequence[str], *, heard: bool) -> None:
+        """Draw what somebody at x says (white) or hears; 19 points higher than its lines."""
+        face = SPEECH if heard else PAPER
         width = max(width_of(line) for line in lines) + 20
         left = self.within(x - 30, width)
         low = top + len(lines) * LINE + 8
-        self.box(left, top, width, low - top, face=SPEECH, line=1.8, corner=8)
+        self.box(left, top, width, low - top, face=face, line=1.8, corner=8)
         self.shape(
             [(x - 6, low - 1), (x, low + 10), (x + 8, low - 1)],
-            face=SPEECH,
+            face=face,
             edgecolor=INK,
             linewidth=1.8,
             zorder=4.9,
         )
         self.axes.add_patch(
-            Rectangle((x - 6, low - 3), 14, 3, facecolor=SPEECH, edgecolor="none", zorder=5.1)
+            Rectangle((x - 6, low - 3), 14, 3, facecolor=face, edgecolor="none", zorder=5.1)
         )
         for place, line in enumerate(lines):
             self.text(left + 10, top + 4 + LINE * (place + 0.5), line)

@@ -19,6 +19,7 @@ LANES = (
     "agent",
     "backend-1",
     "backend-2",
+    "broker",
     "worker-1",
     "worker-2",
     "database",
@@ -29,7 +30,8 @@ LANES = (
 LATE = 1_000_000
 """Microseconds on the way from which on a message counts as late and gets a row at its end."""
 
-_FAULT_WINDOW = 4  # events between a fault and the event that shows it
+_PEERS = frozenset({"submit", "request", "response", "commit", "rollback", "ack_lost"})
+_RECEIPTS = frozenset({"read", "taken"})
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,11 @@ class Row:
         place: index in the trace of the event that it shows.
         time: microseconds since the history began.
         mark: what is drawn; mostly the kind of the event. "cut" is a message that is lost,
-            "copy" and "late" are second and late arrivals, "again" is money for an intent
-            that was paid before.
+            "late" the arrival of one that is late, "again" money for an intent that was
+            paid before.
         process: whose lane.
         peer: the lane at the other end, if any.
+        what: the call, transaction or statement.
         text: the label.
         small: a second label, in small type.
         fault: what was injected here, if anything.
@@ -56,6 +59,7 @@ class Row:
     mark: str
     process: str
     peer: str = ""
+    what: str = ""
     text: str = ""
     small: str = ""
     fault: str = ""
@@ -91,7 +95,8 @@ class Picture:
 
 def lanes_of(trace: Sequence[Event]) -> tuple[str, ...]:
     """Return the processes that occur, in the order of the lanes; unknown ones come last."""
-    seen = dict.fromkeys(name for event in trace for name in (event.process, event.peer) if name)
+    seen = dict.fromkeys(event.process for event in trace)
+    seen |= dict.fromkeys(event.peer for event in trace if event.kind in _PEERS and event.peer)
     known = [name for name in LANES if name in seen]
     return (*known, *(name for name in seen if name not in LANES))
 
@@ -129,7 +134,9 @@ def arrange(
     if detail not in ("story", "all"):
         raise ValueError(f'detail is {detail!r}: choose "story" or "all".')
     everything = detail == "all"
-    arrivals = _arrivals(trace)
+    # Where each message arrives or is lost, and where it was sent.
+    arrivals = _by_message(trace, "arrive", "lost")
+    sent = _by_message(trace, "request", "response")
     names = _names(trace, intents)
     paid = payments(trace)
     rows: list[Row] = []
@@ -137,19 +144,21 @@ def arrange(
         row = _row(place, event, trace, arrivals, names, paid, everything)
         if row is not None:
             rows.append(row)
-        rows.extend(_second_arrivals(place, event, trace, arrivals))
+        late = None if everything else _late(place, event, trace, sent)
+        if late is not None:
+            rows.append(late)
     rows = _merge_states(rows, everything)
     rows = _merge_faults(rows)
     return Picture(lanes_of(trace), tuple(rows), _spans(trace))
 
 
-def _arrivals(trace: Sequence[Event]) -> dict[int, list[int]]:
-    """Map every message to the indices of its arrivals, or of its loss."""
-    found: dict[int, list[int]] = {}
-    for place, event in enumerate(trace):
-        if event.kind in ("arrive", "lost") and event.message:
-            found.setdefault(event.message, []).append(place)
-    return found
+def _by_message(trace: Sequence[Event], *kinds: str) -> dict[int, int]:
+    """Map the number of every message to the index of its event of these kinds."""
+    return {
+        event.message: place
+        for place, event in enumerate(trace)
+        if event.kind in kinds and event.message
+    }
 
 
 def _names(trace: Sequence[Event], given: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -160,24 +169,24 @@ def _names(trace: Sequence[Event], given: Mapping[str, str] | None) -> Mapping[s
 
 
 def _plain(what: str) -> str:
-    """Say the name of a call or transaction in words: provider.refund becomes "refund"."""
-    return what.rsplit(".", 1)[-1].replace("_", " ")
+    """Leave out of a call's name who is called, which the arrow says: provider.refund."""
+    return what.rsplit(".", 1)[-1]
 
 
 def _row(
     place: int,
     event: Event,
     trace: Sequence[Event],
-    arrivals: Mapping[int, Sequence[int]],
+    arrivals: Mapping[int, int],
     names: Mapping[str, str],
     paid: Mapping[int, tuple[int, int]],
     everything: bool,
 ) -> Row | None:
     """Return the row that shows one event, None if others imply it."""
     kind, process, peer = event.kind, event.process, event.peer
-    row = Row(place, event.time, kind, process, peer)
+    row = Row(place, event.time, kind, process, peer, event.what)
     if kind in ("request", "response"):
-        return _message(row, event, trace, arrivals)
+        return _message(row, event, trace, arrivals, everything)
     if kind == "arrive":
         return replace(row, text=f"{_plain(event.what)} arrives") if everything else None
     if kind == "lost":
@@ -196,7 +205,7 @@ def _row(
     if kind == "timeout":
         return replace(row, text=_waited(place, event, trace))
     if kind == "fault":
-        return replace(row, text=event.text, small=event.what)
+        return replace(row, text=event.text, small=event.text)
     return replace(row, text=_words(event))
 
 
@@ -209,7 +218,7 @@ def _words(event: Event) -> str:
         "limited": event.text or "too many requests",
         "reset": "connection broken",
         "commit": what,
-        "rollback": f"{what} rolled back",
+        "rollback": f"{what} rolled back: {event.text}" if event.text else f"{what} rolled back",
         "ack_lost": f"{what}: how did it end?",
         "crash": f"{event.process} dies",
         "restart": "starts again",
@@ -231,42 +240,47 @@ def _waited(place: int, event: Event, trace: Sequence[Event]) -> str:
 
 
 def _message(
-    row: Row, event: Event, trace: Sequence[Event], arrivals: Mapping[int, Sequence[int]]
-) -> Row:
+    row: Row,
+    event: Event,
+    trace: Sequence[Event],
+    arrivals: Mapping[int, int],
+    everything: bool,
+) -> Row | None:
     answer = event.kind == "response"
-    ends = arrivals.get(event.message, ())
-    row = replace(row, answer=answer, text=event.text or _plain(event.what))
-    if not ends:
-        return row  # still under way when the history ends
-    if trace[ends[0]].kind == "lost":
-        return replace(row, mark="cut", small=trace[ends[0]].text or "lost")
-    return replace(row, until=ends[0])
+    end = arrivals.get(event.message, -1)
+    row = replace(row, answer=answer, text=_label(event), until=end)
+    if end >= 0 and trace[end].kind == "lost":
+        return replace(row, mark="cut", small=trace[end].text or "lost", until=-1)
+    dull = answer and event.text in _RECEIPTS and not everything
+    return None if dull else row
 
 
-def _second_arrivals(
-    place: int, event: Event, trace: Sequence[Event], arrivals: Mapping[int, Sequence[int]]
-) -> list[Row]:
-    """Return a row for an arrival that is not where one would look for it: late, or a copy."""
-    if event.kind != "arrive" or not event.message:
-        return []
-    ends = arrivals[event.message]
-    sent = next(
-        (
-            one
-            for one in trace
-            if one.message == event.message and one.kind in ("request", "response")
-        ),
-        None,
+def _label(event: Event) -> str:
+    """Return what a message says: the call and its sum, or the answer."""
+    if event.kind == "response":
+        return event.text or _plain(event.what)
+    call_id, colon, rest = event.text.partition(": ")
+    said = rest.rpartition(" ")[2] if colon and call_id else event.text
+    return f"{_plain(event.what)} {said}".strip()
+
+
+def _late(place: int, event: Event, trace: Sequence[Event], sent: Mapping[int, int]) -> Row | None:
+    """Return a row for an arrival that comes long after anybody would look for it."""
+    if event.kind != "arrive" or event.message not in sent:
+        return None
+    message = trace[sent[event.message]]
+    if event.time - message.time < LATE:
+        return None
+    return Row(
+        place,
+        event.time,
+        "late",
+        event.process,
+        event.peer,
+        event.what,
+        text=f"arrives {duration(event.time - message.time)} later",
+        answer=message.kind == "response",
     )
-    if sent is None:
-        return []
-    answer = sent.kind == "response"
-    row = Row(place, event.time, "late", event.process, event.peer, answer=answer)
-    if place != ends[0]:
-        return [replace(row, mark="copy", text=f"{_plain(event.what)} once more")]
-    if event.time - sent.time >= LATE:
-        return [replace(row, text=f"arrives {duration(event.time - sent.time)} late")]
-    return []
 
 
 def _merge_states(rows: Sequence[Row], everything: bool) -> list[Row]:
@@ -299,44 +313,67 @@ def _with_state(commit: Row, state: Row) -> Row:
     return replace(commit, text=f"{commit.text}{',' if ':' in commit.text else ':'} {reached}")
 
 
-_SHOWS = {
-    "crash": ("crash",),
-    "pause": ("pause",),
-    "lose": ("cut",),
-    "reset": ("cut", "reset", "request", "response"),
-    "delay": ("request", "response"),
-    "duplicate": ("request", "response"),
-    "down": ("down",),
-    "commit": ("ack_lost",),
+_SHOWN_BY: dict[str, tuple[str, bool | None]] = {
+    "lose_request": ("cut", False),
+    "lose_response": ("cut", True),
+    "reset": ("cut", None),
+    "duplicate_request": ("request", False),
+    "delay_request": ("request", False),
+    "delay_response": ("response", True),
+    "crash": ("crash", None),
+    "pause": ("pause", None),
+    "crash_provider": ("down", None),
+    "provider_down": ("down", None),
+    "database_down": ("down", None),
+    "lose_commit_ack": ("ack_lost", None),
 }
-"""Which marks show a fault whose text contains the word."""
+"""For every kind of fault: the mark in which it shows, and whether that is an answer."""
+
+_ELSEWHERE = {
+    "crash_provider": "provider",
+    "provider_down": "provider",
+    "database_down": "database",
+}
 
 
 def _merge_faults(rows: Sequence[Row]) -> list[Row]:
-    """Hang every fault on the row in which it shows, if that is near; else it has its own."""
+    """Hang every fault on the row in which it shows; one that never shows has its own."""
     merged = list(rows)
+    gone: set[int] = set()
     for index, fault in enumerate(rows):
         if fault.mark != "fault":
             continue
-        marks = {mark for word, shown in _SHOWS.items() if word in fault.text for mark in shown}
-        window = range(max(0, index - _FAULT_WINDOW), min(len(rows), index + _FAULT_WINDOW + 1))
-        near = [
-            at
-            for at in window
-            if merged[at].mark in marks
-            and merged[at].time == fault.time
-            and not merged[at].fault
-            and fault.process in (merged[at].process, merged[at].peer)
-        ]
-        if near:
-            at = min(near, key=lambda one: abs(one - index))
-            merged[at] = replace(merged[at], fault=fault_words(fault.text))
-            merged[index] = replace(fault, mark="gone")
-    return [
-        replace(row, text=fault_words(row.text)) if row.mark == "fault" else row
-        for row in merged
-        if row.mark != "gone"
-    ]
+        said = fault_words(fault.text)
+        merged[index] = replace(fault, text=said)
+        shown = _shown(index, merged)
+        if shown is not None:
+            merged[shown] = replace(merged[shown], fault=said)
+            gone.add(index)
+    return [row for index, row in enumerate(merged) if index not in gone]
+
+
+def _shown(index: int, rows: Sequence[Row]) -> int | None:
+    """Return the row in which a fault shows: before the struck step is taken once more."""
+    fault = rows[index]
+    kind = fault.small.partition("(")[0]
+    if kind not in _SHOWN_BY:
+        return None
+    mark, answer = _SHOWN_BY[kind]
+    struck = _ELSEWHERE.get(kind, fault.process)
+    found: int | None = None
+    for place in range(index + 1, len(rows)):
+        row = rows[place]
+        same_step = row.what == fault.what and fault.process in (row.process, row.peer)
+        if same_step and row.mark in ("request", "cut") and not row.answer:
+            if row.time > fault.time:
+                return found
+            if kind == "duplicate_request" and row.mark == "request":
+                found = place  # the copy is the later of the two
+                continue
+        where = row.process == struck if mark in ("crash", "pause", "down") else same_step
+        if where and row.mark == mark and answer in (None, row.answer) and not row.fault:
+            return place
+    return found
 
 
 _ENDS = {"crash": "restart", "pause": "resume", "down": "up"}

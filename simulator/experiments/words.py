@@ -71,33 +71,51 @@ _FAULTS = {
     "lose_request": "request lost",
     "lose_response": "answer lost",
     "duplicate_request": "request doubled",
-    "reset": "connection broken",
-    "delay_request": "request late",
-    "delay_response": "answer late",
-    "crash": "killed",
-    "pause": "stopped",
-    "crash_provider": "provider killed",
-    "provider_down": "provider down",
-    "database_down": "database down",
-    "lose_commit_ack": "commit not confirmed",
+    "reset": "connection broken{place}",
+    "delay_request": "request late{time}",
+    "delay_response": "answer late{time}",
+    "crash": "killed{place}",
+    "pause": "stopped{time}{place}",
+    "crash_provider": "provider killed{place}",
+    "provider_down": "provider down{time}",
+    "database_down": "database down{time}",
+    "lose_commit_ack": "{place}answer lost",
 }
 _PLACES = {
-    "before_send": "before sending",
-    "after_send": "after sending",
-    "after_answer": "after the answer",
-    "before": "before it took effect",
-    "after": "after it took effect",
+    "before_send": " before sending",
+    "after_send": " after sending",
+    "after_answer": " after the answer",
+    "before": " before it happened",
+    "after": " after it happened",
+}
+_PLACES_OF = {
+    ("crash", "before"): " before its commit",
+    ("crash", "after"): " after its commit",
+    ("pause", "before"): " before its commit",
+    ("pause", "after"): " after its commit",
+    ("crash_provider", "before"): " before it paid",
+    ("crash_provider", "after"): " after it paid",
+    ("lose_commit_ack", "before"): "not committed, ",
+    ("lose_commit_ack", "after"): "committed, ",
+    ("reset", "before"): " on the way there",
+    ("reset", "after"): " on the way back",
 }
 _FAULT = re.compile(r"(?P<kind>[a-z_]+)(?:\((?P<rest>.*)\))?\s*$")
+_SECONDS = re.compile(r"([\d.e+-]+) s")
 
 
 def fault_words(text: str) -> str:
-    """Say a fault in words: "delay_request(provider.refund, 3 s)" is "request late, 3 s"."""
+    """Say a fault in words: "delay_request(provider.refund, 3 s)" is "request late by 3 s"."""
     found = _FAULT.match(text)
     if found is None or found["kind"] not in _FAULTS:
         return text.replace("_", " ")
-    said = [_FAULTS[found["kind"]]]
-    parts = [part.strip() for part in (found["rest"] or "").split(",")]
-    said += [_PLACES[part] for part in parts if part in _PLACES]
-    said += [part for part in parts if re.fullmatch(r"[\d.e+-]+ s", part)]
-    return f"{said[0]}, {' '.join(said[1:])}" if len(said) > 1 else said[0]
+    kind, place, time = found["kind"], "", ""
+    for part in (found["rest"] or "").split(","):
+        word = part.strip()
+        if word in _PLACES:
+            place = _PLACES_OF.get((kind, word), _PLACES[word])
+        seconds = _SECONDS.fullmatch(word)
+        if seconds:
+            link = "by" if kind.startswith("delay") else "for"
+            time = f" {link} {duration(round(float(seconds[1]) * _SECOND))}"
+    return _FAULTS[kind].format(place=place, time=time)
