@@ -9,12 +9,10 @@ progress()                     how far you have come
 
 from __future__ import annotations
 
-from simulator.lessons import figures, predict
+from simulator.lessons import predict
 from simulator.lessons.checking import check
 from simulator.lessons.hints import hint
 from simulator.lessons.logbook import progress
 from simulator.lessons.questions import question
 
 __all__ = ["check", "hint", "predict", "progress", "question"]
-
-figures.register()

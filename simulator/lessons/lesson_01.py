@@ -224,6 +224,10 @@ EXPECTED = FunctionExercise(
             "then a third is sent.",
         ),
         Mistake(
+            lambda lost, attempts: 1 + lost + lost**2,
+            "That is the answer for exactly three attempts, always three. Let `attempts` decide.",
+        ),
+        Mistake(
             lambda lost, attempts: 1 / (1 - lost),
             "That is the average when the service never gives up. This one sends at most "
             "`attempts` times.",

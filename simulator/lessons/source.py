@@ -77,7 +77,7 @@ class Cell:
                 lines.append(line)
             elif region == STUB and side == "student":
                 lines.append(re.sub(r"^(\s*)# ?", r"\1", line, count=1))
-        return "\n".join(lines).strip("\n")
+        return "\n".join(line.rstrip() for line in lines).strip("\n")
 
     @property
     def has_solution(self) -> bool:

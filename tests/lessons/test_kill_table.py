@@ -1,0 +1,116 @@
+"""Every exercise: its stub, its solution, and the wrong answers that people give.
+
+`pytest tests/lessons/test_kill_table.py -s -k prints` prints the table.
+"""
+
+from __future__ import annotations
+
+import linecache
+import runpy
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.lessons import check, hint
+from simulator.lessons.build import ROOT
+from simulator.lessons.checking import Outcome
+from simulator.lessons.course import lessons
+from simulator.lessons.source import read
+
+SECONDS = 2.0
+"""What a check may take; a loop is waited for, and every other answer comes sooner."""
+
+Row = tuple[str, str, str, str]
+"""exercise, code, outcome, words of the message"""
+
+
+def exercises() -> Iterator[tuple[str, str]]:
+    for lesson in lessons():
+        for exercise in lesson.exercises:
+            yield lesson.file, exercise.name
+
+
+def wrong_answers() -> list[Row]:
+    rows: list[Row] = []
+    for path in sorted((Path(__file__).parent / "kill_table").glob("lesson_*.py")):
+        for name, answers in runpy.run_path(str(path))["WRONG"].items():
+            rows += [(name, *answer) for answer in answers]
+    return rows
+
+
+def cell(file: str, name: str, side: Any) -> str:
+    text = (ROOT / "solutions" / f"{file}.py").read_text(encoding="utf-8")
+    (found,) = (cell for cell in read(text).cells if cell.id == name)
+    return found.code(side)
+
+
+def checked(name: str, code: str) -> Outcome:
+    """Check an answer as a notebook would: its lines are found by its file's name."""
+    file = f"<cell {abs(hash(code))}>"
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    names: dict[str, Any] = {}
+    exec(compile(code, file, "exec"), names)
+    return check(name, names[name])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def warm() -> None:
+    """The first check imports Hypothesis and matplotlib; a student waits for that once."""
+    checked("total_paid", "def total_paid(payments):\n    return sum(payments)")
+    checked("overpaid", "def overpaid(paid, owed):\n    return 0")
+
+
+@pytest.mark.parametrize(("file", "name"), list(exercises()))
+def test_a_stub_is_not_attempted_yet(file: str, name: str) -> None:
+    assert checked(name, cell(file, name, "student")).kind == "not attempted"
+
+
+@pytest.mark.parametrize(("file", "name"), list(exercises()))
+def test_the_solution_is_right(file: str, name: str) -> None:
+    outcome = checked(name, cell(file, name, "solution"))
+    assert outcome.kind == "right", str(outcome)
+
+
+@pytest.mark.parametrize(("file", "name"), list(exercises()))
+def test_an_exercise_has_at_least_five_wrong_answers_and_three_hints(file: str, name: str) -> None:
+    assert sum(row[0] == name for row in wrong_answers()) >= 5
+    shown = str([hint(name) for _ in range(3)][-1])
+    assert all(f"{number}. " in shown for number in (1, 2, 3))
+
+
+@pytest.mark.parametrize("row", wrong_answers(), ids=lambda row: f"{row[0]}: {row[3][:40]}")
+def test_a_wrong_answer_gets_the_words_meant_for_it(row: Row) -> None:
+    name, code, kind, words = row
+    began = time.monotonic()
+    outcome = checked(name, code)
+    took = time.monotonic() - began
+    told = "\n".join((outcome.title, *outcome.paragraphs)).replace("**", "")
+    assert (outcome.kind, words in told) == (kind, True), told
+    assert "Traceback" not in told
+    assert f'hint("{name}")' in told
+    assert took < SECONDS, f"{took:.2f} s"
+
+
+def test_an_answer_that_differs_in_a_wrong_way_is_explained_in_full() -> None:
+    name, code, _, _ = next(row for row in wrong_answers() if row[0] == "overpaid")
+    told = str(checked(name, code))
+    for part in ("I called `overpaid(", "It returned `", "expected `", "Why it costs money: "):
+        assert part in told
+
+
+def test_a_wrong_answer_is_answered_the_same_every_time() -> None:
+    for name, code, *_ in wrong_answers()[::4]:
+        assert str(checked(name, code)) == str(checked(name, code))
+
+
+def test_the_kill_table_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = []
+    for name, code, *_ in wrong_answers():
+        outcome = checked(name, code)
+        body = code.split("\n", 1)[-1].strip().replace("\n", "; ")
+        lines.append(f"{name:18} {outcome.kind:8} {body[:60]:60} {outcome.paragraphs[1:3]}"[:240])
+    with capsys.disabled():
+        print("\n" + "\n".join(lines))
