@@ -139,7 +139,10 @@ def code_version() -> str:
     """A digest of the simulator's source: results of other code are not reused."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")) + sorted(root.rglob("*.sql")):
+    paths = [
+        path for part in ("service", "world", "experiments") for path in (root / part).rglob("*")
+    ]
+    for path in sorted(path for path in paths if path.suffix in (".py", ".sql")):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

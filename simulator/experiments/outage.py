@@ -6,7 +6,7 @@ for ten seconds; it then does 125 refunds a second, clients wait one second for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ def policies(
 
 
 def storms(
-    retries: Mapping[str, Retry],
+    retries: Mapping[str, Retry | Sequence[Retry]],
     *,
     clients: int = 1_000,
     seeds: Iterable[int] = range(1, 11),
@@ -97,7 +97,11 @@ def storms(
 
 
 def _storm(
-    policy: str, clients: int, retry: Retry, seed: int, settings: Mapping[str, Any]
+    policy: str,
+    clients: int,
+    retry: Retry | Sequence[Retry],
+    seed: int,
+    settings: Mapping[str, Any],
 ) -> list[Row]:
     load = storm(clients, retry, seed=seed, **settings)
     return [{"policy": policy, "seed": seed} | {name: getattr(load, name) for name in METRICS}]
