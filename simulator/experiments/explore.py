@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from simulator.experiments.replay import check_design, check_scenario, store
+from simulator.experiments.replay import check_design, check_scenario, replay, store
 from simulator.experiments.run import Run
 from simulator.experiments.verdict import Verdict, judge
 from simulator.service.design import Design
@@ -105,9 +105,11 @@ def explore(
     for count in range(max_faults + 1):
         following: list[tuple[Fault, ...]] = []
         for plan in _shown(frontier, progress, f"{design.name}, {count} faults"):
-            extensions = _try(found, plan, heal, seed, wanted if count < max_faults else ())
-            if stop and found.counterexample is not None:
-                return found
+            extensions, verdict = _try(found, plan, heal, seed, wanted if count < max_faults else ())
+            if verdict and found.counterexample is None:
+                found.counterexample = replay(design, scenario, plan, seed, heal)
+                if stop:
+                    return found
             following += extensions
         frontier = following
     found.complete = True
@@ -126,25 +128,24 @@ def _kinds(kinds: Iterable[str] | None) -> tuple[str, ...]:
 
 def _try(
     found: Exploration, plan: tuple[Fault, ...], heal: bool, seed: int, kinds: Sequence[str]
-) -> list[tuple[Fault, ...]]:
-    """Runs one history, and returns the plans that go on from it."""
+) -> tuple[list[tuple[Fault, ...]], Verdict]:
+    """Runs one history; returns the plans that go on from it, and its verdict."""
     with store() as database:
-        world = World(found.design, found.scenario, Plan(plan), seed, database, heal)
+        world = World(found.design, found.scenario, Plan(plan), seed, database, heal, quiet=True)
         world.run()
         verdict = judge(world)
         found.schedules += 1
         found.by_verdict[verdict] += 1
-        if verdict and found.counterexample is None:
-            found.counterexample = Run(world, plan, verdict)
         if not kinds or len(world.struck) < len(plan):
-            return []
+            return [], verdict
         after = world.struck[-1][0] + 1 if plan else 0
         later = sorted(world.steps[after:], key=_first_the_money)
-        return [
+        extensions = [
             (*plan, fault)
             for step in later
             for fault in faults_at(step, found.design, found.scenario, kinds)
         ]
+        return extensions, verdict
 
 
 def _first_the_money(step: Step) -> int:

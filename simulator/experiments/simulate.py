@@ -143,7 +143,7 @@ def simulate(
     for number in numbers:
         luck = world_seed(seed, number)
         with store() as database:
-            world = World(design, scenario, Chance(rates, luck), luck, database)
+            world = World(design, scenario, Chance(rates, luck), luck, database, quiet=True)
             world.run()
             _count(estimate, world, number)
     return estimate

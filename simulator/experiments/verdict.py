@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from simulator.service.operations import FINAL, is_legal
@@ -29,6 +30,12 @@ class Verdict(frozenset[str]):
         return f"Verdict({str(self)!r})"
 
 
+OPERATIONS = """
+    SELECT o.id, o.tenant_id, r.order_id, r.intent_id, o.status
+    FROM tool_operations o JOIN refunds r ON r.operation_id = o.id ORDER BY r.call_id
+"""
+
+
 class Facts:
     """What is true of a finished world, looked up once.
 
@@ -47,11 +54,11 @@ class Facts:
         for effect in world.provider.ledger:
             tenant = intents[effect.intent].tenant_id
             self.paid_on[tenant, effect.order_id] += effect.amount
-        self.operations = rows(
-            "SELECT o.id, o.tenant_id, r.order_id, r.intent_id, o.status "
-            "FROM tool_operations o JOIN refunds r ON r.operation_id = o.id ORDER BY r.call_id"
-        )
-        self.tasked = {row[0] for row in rows("SELECT operation_id FROM tasks")}
+        self.operations: list[Any] = []
+        self.tasked: set[str] = set()
+        if world.design.record.durable:
+            self.tasked = {row[0] for row in rows("SELECT operation_id FROM tasks")}
+            self.operations = rows(OPERATIONS)
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
         self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
 
@@ -97,15 +104,22 @@ def conflict_ignored(facts: Facts) -> bool:
 
 
 def _differs(arguments: Any, intent: Intent) -> bool:
-    try:
-        amount = minor_units(Decimal(str(arguments["amount"])), intent.currency)
-    except (InvalidOperation, InvalidRequest):
-        return True
+    amount = _amount(str(arguments["amount"]), intent.currency)
     return amount != intent.amount or arguments["order_id"] != intent.order_id
+
+
+@lru_cache
+def _amount(text: str, currency: str) -> int | None:
+    try:
+        return minor_units(Decimal(text), currency)
+    except (InvalidOperation, InvalidRequest):
+        return None
 
 
 def illegal_transition(facts: Facts) -> bool:
     """A state changed against the table, a final one included."""
+    if not facts.operations:
+        return False
     changes = facts.world.database.rows("SELECT before, after FROM observed")
     return any(not is_legal(before, after) for before, after in changes)
 

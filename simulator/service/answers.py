@@ -24,21 +24,25 @@ class Answer:
         kind: "done" and "refused" are final; "verifying" promises that a final one follows;
             "conflict" speaks of this call only, not of the refund.
         text: words for the customer.
+        version: how far the record had come (1 open, 2 final). The customer's app never shows
+            an older statement about a refund after a newer one, so an answer that was under
+            way for long cannot take back the follow-up that overtook it. None: always shown.
     """
 
     kind: str
     text: str
+    version: int | None = None
 
 
-DONE = Answer("done", "Your refund has been paid.")
-VERIFYING = Answer("verifying", "Your refund is being verified. We will tell you.")
+DONE = Answer("done", "Your refund has been paid.", version=2)
+VERIFYING = Answer("verifying", "Your refund is being verified. We will tell you.", version=1)
 CONFLICT = Answer(
     "conflict", "409 Conflict: Payload Mismatch. This request was made with other details."
 )
 
 
 def _refused(reason: str) -> Answer:
-    return Answer("refused", f"Your refund was refused: {reason}")
+    return Answer("refused", f"Your refund was refused: {reason}", version=2)
 
 
 def from_row(row: Row | None) -> Answer:

@@ -6,9 +6,7 @@ import re
 from functools import cache
 from importlib import resources
 
-__all__ = ["TABLES", "postgresql_schema", "sqlite_schema"]
-
-TABLES = ("tool_operations", "refunds", "orders", "outbox", "tasks", "audit_log")
+__all__ = ["postgresql_schema", "sqlite_schema"]
 
 # SQLite would take any text in these columns, and turn '500' into a number in one whose
 # type it does not know, so the types are named one by one.

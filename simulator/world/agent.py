@@ -33,8 +33,13 @@ class ToolRequest:
         self.instance = instance
 
 
-def converse(rt: VirtualRuntime, world: World, submission: Submission) -> Any:
-    """One turn of the agent: submit, wait, submit again after silence, tell the customer."""
+def converse(rt: VirtualRuntime, world: World, submission: Submission, before: Any) -> Any:
+    """One turn of the agent: submit, wait, submit again after silence, tell the customer.
+
+    `before` is the end of the turn that has to be over first, or None.
+    """
+    if before is not None and not before.triggered:
+        yield before
     scenario = world.scenario
     settings = scenario.agent
     instance, thought = submission.instance, submission.thought

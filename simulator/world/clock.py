@@ -9,7 +9,6 @@ for; a paused one gets its events when it resumes.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -33,14 +32,16 @@ class BudgetUsed(Exception):
 
 
 class Clock(simpy.Environment):
-    """SimPy's environment, its time in microseconds, with a budget of steps.
+    """SimPy's environment, its time in microseconds, with a cap and a budget of steps.
 
     Attributes:
+        cap: time after which a task that still goes on never ends.
         budget: how many more events tasks may be given before the history counts as endless.
     """
 
-    def __init__(self, budget: int = 200_000) -> None:
+    def __init__(self, cap: int = 2**62, budget: int = 200_000) -> None:
         super().__init__(0)
+        self.cap = cap
         self.budget = budget
 
     def after(self, delay: int, act: Callable[[Any], None]) -> None:
@@ -147,7 +148,10 @@ class Task:
         self.instant = -1.0
         self.count = 0
         life.tasks.append(self)
-        env.after(0, self.deliver)
+
+    def start(self) -> None:
+        """Lets the generator run to its first wait."""
+        self._advance(None, True)
 
     def deliver(self, event: Any) -> None:
         """Gives the event to the generator, if there is still somebody to give it to."""
@@ -158,21 +162,22 @@ class Task:
         if life.paused:
             life.inbox.append(lambda: self.deliver(event))
             return
+        self._advance(event.value, event.ok)
+
+    def _advance(self, value: Any, ok: bool) -> None:
+        life = self.life
         self.env.budget -= 1
-        if self.env.budget < 0:
+        now = self.env.now
+        if self.env.budget < 0 or now > self.env.cap:
             raise BudgetUsed
         life.current = self
-        now = self.env.now
         if now != self.instant:
             self.instant, self.count = now, 0
         self.count += 1
         if self.count > STEPS_IN_ONE_INSTANT:
             raise LoopsInZeroTime(life.process, self.count, int(now))
         try:
-            if event.ok:
-                target = self.generator.send(event.value)
-            else:
-                target = self.generator.throw(event.value)
+            target = self.generator.send(value) if ok else self.generator.throw(value)
         except StopIteration as stop:
             self._end(stop.value, None)
             return
@@ -203,7 +208,7 @@ class Task:
         if self.made is not None:
             what, step = self.made
             self.made = None
-            if inspect.getgeneratorstate(step) == inspect.GEN_CREATED:
+            if step.gi_frame is not None and not (step.gi_suspended or step.gi_running):
                 step.close()
                 raise ForgottenYieldFrom(what)
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from simulator.service.database import TABLES, sqlite_schema
+from simulator.service.database import sqlite_schema
 from simulator.world.clock import Clock, Life
 from simulator.world.luck import Luck
+from simulator.world.scenario import Order
 
 __all__ = ["EPOCH", "Store", "VirtualDatabase", "VirtualTransaction", "read", "written"]
 
@@ -48,9 +49,27 @@ def read(text: str) -> int:
     """The clock's time of what `written` wrote."""
     return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)
 
+INSERT_ORDER = """
+    INSERT INTO orders (tenant_id, id, user_id, status, currency, captured, refunded, pending)
+    VALUES (:tenant_id, :id, :user_id, 'confirmed', :currency, :captured, 0, 0)
+"""
+
+
+def _order_row(order: Order) -> dict[str, Any]:
+    return {
+        "tenant_id": order.tenant_id,
+        "id": order.id,
+        "user_id": order.user_id,
+        "currency": order.currency,
+        "captured": order.captured,
+    }
+
 
 class Store:
     """One SQLite database, used for one history after the other.
+
+    A whole history runs inside a savepoint, and every transaction of the service in one of
+    its own: so one statement makes the database new again.
 
     Attributes:
         graveyard: generators of the dead of the history before. They are closed, which runs
@@ -64,10 +83,10 @@ class Store:
         )
         self.connection.executescript(sqlite_schema() + OBSERVE)
         self.graveyard: list[Generator[Any, Any, Any]] = []
-        self.dirty = False
+        self.orders: tuple[Order, ...] | None = None
 
-    def clean(self) -> Store:
-        """Buries the dead, rolls back what they left open, and empties the tables."""
+    def clean(self, orders: tuple[Order, ...]) -> Store:
+        """Buries the dead, rolls back all that the history before wrote, and sets up orders."""
         dead, self.graveyard = self.graveyard, []
         for generator in dead:
             try:
@@ -75,21 +94,23 @@ class Store:
             except BaseException as error:  # what their `finally` does reaches nobody
                 if isinstance(error, KeyboardInterrupt | SystemExit):
                     raise
-        if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
-        if self.dirty:
-            self.connection.execute("BEGIN")
-            for table in (*TABLES, "observed"):
-                self.connection.execute(f"DELETE FROM {table}")
-            self.connection.execute("COMMIT")
-        self.dirty = True
+        if self.orders is not None:
+            self.connection.execute("ROLLBACK TO history")
+        if orders != self.orders:
+            if self.orders is not None:
+                self.connection.execute("RELEASE history")
+            self.connection.execute("DELETE FROM orders")
+            for order in orders:
+                self.connection.execute(INSERT_ORDER, _order_row(order))
+            self.connection.execute("SAVEPOINT history")
+            self.orders = orders
         return self
 
 
 class VirtualTransaction:
-    """What the service sees of an open transaction."""
+    """What the service sees of an open transaction. It costs nothing until it writes."""
 
-    __slots__ = ("connection", "memory", "now", "random", "usable")
+    __slots__ = ("connection", "memory", "now", "random", "text", "usable", "wrote")
 
     def __init__(
         self, connection: sqlite3.Connection, now: int, memory: dict[str, Any], random: Luck
@@ -98,16 +119,33 @@ class VirtualTransaction:
         self.now = now
         self.memory = memory
         self.random = random
+        self.text: str | None = None
         self.usable = True
+        self.wrote = False
 
     def execute(self, statement: str, parameters: dict[str, Any] | None = None) -> Any:
         """Runs one statement; returns SQLite's cursor."""
         if not self.usable:
             raise RuntimeError("This transaction is over: it was committed or rolled back.")
+        if not self.wrote and not statement.lstrip().startswith("SELECT"):
+            self.connection.execute("SAVEPOINT tx")
+            self.wrote = True
         return self.connection.execute(statement, parameters or {})
+
+    def end(self, commit: bool) -> None:
+        """Commits or rolls back."""
+        self.usable = False
+        if self.wrote:
+            if not commit:
+                self.connection.execute("ROLLBACK TO tx")
+            self.connection.execute("RELEASE tx")
 
     def time(self, seconds_from_now: float = 0.0) -> str:
         """The time as text; see `written`."""
+        if not seconds_from_now:
+            if self.text is None:
+                self.text = written(self.now)
+            return self.text
         return written(self.now + round(seconds_from_now * 1_000_000))
 
 
@@ -137,15 +175,12 @@ class VirtualDatabase:
     ) -> Any:
         """Runs and commits a transaction in this instant; if it raises, rolls it back."""
         tx = VirtualTransaction(self.connection, int(self.clock.now), memory, random)
-        self.connection.execute("BEGIN")
         try:
             result = transaction(tx, *arguments)
         except BaseException:
-            self.connection.execute("ROLLBACK")
+            tx.end(commit=False)
             raise
-        finally:
-            tx.usable = False
-        self.connection.execute("COMMIT")
+        tx.end(commit=True)
         self.committed()
         return result
 
@@ -158,7 +193,6 @@ class VirtualDatabase:
     def open(self, life: Life, random: Luck) -> VirtualTransaction:
         """Opens a transaction that stays open while time passes."""
         self.holder = life
-        self.connection.execute("BEGIN")
         tx = VirtualTransaction(self.connection, int(self.clock.now), life.memory, random)
         life.on_death.append(lambda: self.close(life, tx, commit=False))
         return tx
@@ -167,8 +201,7 @@ class VirtualDatabase:
         """Commits or rolls back an open transaction, and lets the next one in."""
         if not tx.usable:
             return
-        tx.usable = False
-        self.connection.execute("COMMIT" if commit else "ROLLBACK")
+        tx.end(commit)
         self.holder = None
         if commit:
             self.committed()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 from simulator.world.luck import draw
 
@@ -279,6 +280,14 @@ class Rates:
         if self.where not in ("provider", "everywhere"):
             raise ValueError(f"Rates(where={self.where!r}): say 'provider' or 'everywhere'.")
 
+    @cached_property
+    def at_risk(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The kinds that can strike a call, and those that can strike a transaction."""
+        return (
+            tuple(kind for kind in CALL_KINDS if getattr(self, kind) > 0),
+            tuple(kind for kind in TRANSACTION_KINDS if getattr(self, kind) > 0),
+        )
+
     def __str__(self) -> str:
         given = [
             f"{field.name}={getattr(self, field.name)}"
@@ -300,9 +309,7 @@ class Chance:
         self.seed = seed
         self.everywhere = rates.where == "everywhere"
         self.rates = rates
-        at_risk = tuple(kind for kind in KINDS if getattr(rates, kind) > 0)
-        self._call = tuple(k for k in CALL_KINDS if k in at_risk)
-        self._transaction = tuple(k for k in TRANSACTION_KINDS if k in at_risk)
+        self._call, self._transaction = rates.at_risk
 
     def strike(self, process: str, what: str, nth: int, nth_of_any: int, call: bool) -> Fault | None:
         """The fault for this step, if the dice say so; kinds are tried in a fixed order."""

@@ -88,9 +88,8 @@ class Exchange:
         self.over = True
         world, fault = self.world, self.fault
         message = world.message()
-        world.note(
-            self.server, "response", self.name, self.client.process, message, text=str_of(answer)
-        )
+        said = "" if world.quiet else str_of(answer)
+        world.note(self.server, "response", self.name, self.client.process, message, text=said)
         kind = "" if fault is None else fault.kind
         if kind == "lose_response" or kind == "reset":
             world.note(self.client.process, "lost", self.name, self.server, message)

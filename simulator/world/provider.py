@@ -54,6 +54,7 @@ class Provider:
         self.recent: deque[int] = deque()
         self.up = True
         self.working: list[Exchange] = []
+        self.leg = microseconds(self.settings.leg)
         self._work = microseconds(self.settings.work)
         self._lifetime = microseconds(self.settings.key_lifetime)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
-from simulator.service.schemas import Session, ToolCall, money
+from simulator.service.schemas import EXPONENTS, Session, ToolCall
 
 __all__ = [
     "ORDER_ID",
@@ -22,6 +24,13 @@ __all__ = [
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
 USER = "c0ffee00-1234-4abc-8def-000000001001"
 ORDER_ID = "ORD-1001"
+
+
+@lru_cache
+def plain_amount(amount: int, currency: str) -> str:
+    """Minor units as a model writes them: 50000 USD is "500.00"."""
+    exponent = EXPONENTS[currency]
+    return f"{Decimal(amount).scaleb(-exponent):.{exponent}f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,7 @@ class Submission:
         instance: the backend that the call is routed to.
         thought: calls of one thought have one call id and one set of arguments.
         amount: how the model writes the amount, if not as the customer said it.
+        after_answer: whether it has to wait for the end of the submission before it.
     """
 
     intent_id: str
@@ -70,6 +80,7 @@ class Submission:
     instance: str = "backend-1"
     thought: int = 1
     amount: str | None = None
+    after_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +242,17 @@ class Scenario:
 
     @classmethod
     def changed_payload(cls) -> Scenario:
-        """The same request comes again with another amount: $800 in place of $500."""
+        """The same request comes again with another amount: $800 in place of $500.
+
+        The agent is answered first: a wrong amount that comes first is no conflict yet.
+        """
         return cls(
             name="changed_payload",
             submissions=(
                 Submission("intent-1"),
-                Submission("intent-1", at=10.0, thought=2, amount="800.00"),
+                Submission(
+                    "intent-1", at=10.0, thought=2, amount="800.00", after_answer=True
+                ),
             ),
         )
 
@@ -262,7 +278,7 @@ class Scenario:
         intent = self.intent(submission.intent_id)
         amount = submission.amount
         if amount is None:
-            amount = money(intent.amount, intent.currency).lstrip("$").split()[0].replace(",", "")
+            amount = plain_amount(intent.amount, intent.currency)
         call_id = f"call-{submission.intent_id}-{submission.thought}"
         return ToolCall(
             call_id,

@@ -12,7 +12,8 @@ from typing import Any
 
 from simulator.service import outbox
 from simulator.world.clock import Clock, Life
-from simulator.world.database import VirtualDatabase, VirtualTransaction, read
+from simulator.world.database import Store, VirtualDatabase, VirtualTransaction, read
+from simulator.world.luck import Luck
 
 __all__ = ["Wakeup"]
 
@@ -27,22 +28,29 @@ class Wakeup:
         takes_over: whether a claim whose lease has ended counts as work.
     """
 
-    def __init__(self, clock: Clock, takes_over: bool) -> None:
+    def __init__(self, clock: Clock, takes_over: bool, store: Store) -> None:
         self.clock = clock
         self.takes_over = takes_over
+        self.reader = VirtualTransaction(store.connection, 0, {}, Luck(0))
         self.database: VirtualDatabase | None = None
         self.waiting: dict[str, tuple[Life, Any]] = {}
         self.looks: dict[str, int] = {}
+        self._known: int | None = None
+        self._fresh = False
 
     def wait(self, life: Life) -> Any:
         """The event that happens when this worker's look finds something."""
         event = self.clock.event()
         self.waiting[life.process] = (life, event)
-        self.changed()
+        self._plan()
         return event
 
     def changed(self) -> None:
-        """Something was committed, or somebody began to wait: plan who looks when."""
+        """Something was committed: plan who looks when."""
+        self._fresh = False
+        self._plan()
+
+    def _plan(self) -> None:
         if not self.waiting:
             return
         due = self._due()
@@ -70,16 +78,18 @@ class Wakeup:
             del self.waiting[process]
             event.succeed()
         elif due is not None:
-            self.changed()
+            self._plan()
 
     def _due(self) -> int | None:
         database = self.database
         assert database is not None
         if not database.up or database.holder is not None:
             return None  # the end of that is a change, and calls `changed`
-        tx = VirtualTransaction(database.connection, int(self.clock.now), {}, None)  # type: ignore[arg-type]
-        text = outbox.next_due(tx, self.takes_over)
-        return None if text is None else read(text)
+        if not self._fresh:
+            text = outbox.next_due(self.reader, self.takes_over)
+            self._known = None if text is None else read(text)
+            self._fresh = True
+        return self._known
 
     @staticmethod
     def _lag(process: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,8 +41,10 @@ __all__ = ["CAP", "Step", "Striker", "Told", "World"]
 CAP = 7 * 24 * 3600.0
 """Seconds after which a history that has not come to rest never will."""
 
-AGENT_LEG = 0.02
-"""Seconds for a message between the agent, the backends and the customer, one way."""
+AGENT_LEG = 20_000
+"""Microseconds for a message between agent, backends, broker and customer, one way."""
+
+SERVICES = frozenset({"provider", "tool", "customer", "broker"})
 
 SERVICE_ERRORS = (Silence, Declined, RateLimited, DatabaseUnavailable, CommitUnknown)
 RECORD = DurableRecord()
@@ -98,6 +99,7 @@ class World:
         seed: of all luck in this world.
         store: a database that nobody else uses meanwhile.
         heal: whether the dead restart, the paused resume, and what is down comes up.
+        quiet: write no trace; everything else is the same.
     """
 
     def __init__(
@@ -108,13 +110,15 @@ class World:
         seed: int,
         store: Store,
         heal: bool = True,
+        quiet: bool = False,
     ) -> None:
         self.design = design
         self.scenario = scenario
         self.striker = striker
         self.seed = seed
         self.heal = heal
-        self.clock = Clock()
+        self.quiet = quiet
+        self.clock = Clock(microseconds(CAP))
         self.ids = Luck(seed, "ids")
         self.trace: list[Event] = []
         self.steps: list[Step] = []
@@ -124,34 +128,31 @@ class World:
         self.answers: list[tuple[ToolRequest, Answer]] = []
         self.capped = False
         self.lives: dict[str, Life] = {}
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._counts_of_any: Counter[str] = Counter()
+        self._counts: dict[tuple[str, str], int] = {}
+        self._counts_of_any: dict[str, int] = {}
         self._messages = 0
         self._seen = 0
         self._served: dict[Life, list[Exchange]] = {}
         self._unsettled: list[tuple[Operation, Any]] = []
-        self._finished_turns: set[int] = set()
-        self.store = store.clean()
-        self.wakeup = Wakeup(self.clock, design.takes_over)
+        self._shown: dict[str, int] = {}
+        self._begun = False
+        self._first: list[Task] = []
+        self._turns = [self.clock.event() for _ in scenario.submissions]
+        self.store = store.clean(scenario.orders)
+        self.wakeup = Wakeup(self.clock, design.takes_over, store)
         self.database = VirtualDatabase(self.clock, store, self._committed)
         self.wakeup.database = self.database
         self.broker = Broker(self.clock)
         self.provider = Provider(self)
-        self._legs = {
-            "provider": microseconds(scenario.provider.leg),
-            "tool": microseconds(AGENT_LEG),
-            "customer": microseconds(AGENT_LEG),
-            "broker": microseconds(AGENT_LEG),
-        }
         self._set_up()
 
     def run(self) -> World:
         """Runs the history to quiescence, or to its cap."""
         try:
-            clock, cap = self.clock, microseconds(CAP)
-            while clock.peek() <= cap:
-                clock.step()
-            self.capped = clock.peek() != float("inf")
+            self._begun = True
+            for task in self._first:
+                task.start()
+            self.clock.run()
         except BudgetUsed:
             self.capped = True
         finally:
@@ -162,27 +163,25 @@ class World:
     # What was, before anything happened.
 
     def _set_up(self) -> None:
-        connection = self.store.connection
-        for order in self.scenario.orders:
-            connection.execute(
-                "INSERT INTO orders VALUES (?, ?, ?, 'confirmed', ?, ?, 0, 0)",
-                (order.tenant_id, order.id, order.user_id, order.currency, order.captured),
-            )
-        self._start("agent", 1)
         for number in range(self.scenario.backends):
             self._start(f"backend-{number + 1}", 1)
         if not self.design.dispatch.inline:
             for number in range(self.scenario.workers):
                 self._start(f"worker-{number + 1}", 1)
+        self._start("agent", 1)
 
     def _start(self, process: str, number: int) -> None:
         life = Life(process, number)
         self.lives[process] = life
+        if process.startswith("backend"):
+            return
         runtime = VirtualRuntime(self, life)
         if process == "agent":
             for turn, submission in enumerate(self.scenario.submissions):
-                if turn not in self._finished_turns:
-                    self._run(life, converse(runtime, self, submission), self._turn_ended(turn))
+                before = self._turns[turn - 1] if submission.after_answer else None
+                if not self._turns[turn].triggered:
+                    task = converse(runtime, self, submission, before)
+                    self._run(life, task, self._turn_ended(turn))
         elif process.startswith("worker"):
             if isinstance(self.design.dispatch, Outbox):
                 self._run(life, worker.work(runtime, self.design), self._main_ended(process))
@@ -195,13 +194,17 @@ class World:
         generator: Generator[Any, Any, Any],
         ended: Callable[[Any, BaseException | None], None],
     ) -> None:
-        Task(self.clock, life, generator, ended)
+        task = Task(self.clock, life, generator, ended)
+        if self._begun:
+            task.start()
+        else:
+            self._first.append(task)
 
     def _turn_ended(self, turn: int) -> Callable[[Any, BaseException | None], None]:
         def ended(_: Any, error: BaseException | None) -> None:
             if error is not None:
                 raise error
-            self._finished_turns.add(turn)
+            self._turns[turn].succeed()
 
         return ended
 
@@ -223,8 +226,8 @@ class World:
     def strike(self, life: Life, what: str, call: bool) -> Fault | None:
         """Counts a step, and says what goes wrong at it."""
         process = life.process
-        self._counts[process, what] = nth = self._counts[process, what] + 1
-        self._counts_of_any[what] = nth_of_any = self._counts_of_any[what] + 1
+        self._counts[process, what] = nth = self._counts.get((process, what), 0) + 1
+        self._counts_of_any[what] = nth_of_any = self._counts_of_any.get(what, 0) + 1
         self.steps.append(Step(process, what, nth, call, int(self.clock.now)))
         fault = self.striker.strike(process, what, nth, nth_of_any, call)
         if fault is not None:
@@ -282,13 +285,14 @@ class World:
     ) -> Exchange:
         """A request that is about to be sent."""
         service = name.partition(".")[0]
-        if service not in self._legs:
+        if service not in SERVICES:
             raise Mistake(
                 f"rt.call({name!r}): nobody answers such calls. There are provider.refund, "
                 "customer.notify and broker.publish."
             )
         server = request.instance if service == "tool" else service
-        return Exchange(self, client, server, name, request, reply, self._legs[service], fault)
+        leg = self.provider.leg if service == "provider" else AGENT_LEG
+        return Exchange(self, client, server, name, request, reply, leg, fault)
 
     def serve(self, exchange: Exchange) -> None:
         """A request has arrived where it was sent."""
@@ -347,8 +351,13 @@ class World:
         return f"backend-{number % self.scenario.backends + 1}"
 
     def tell(self, intent_id: str, answer: Answer) -> None:
-        """The customer reads a statement."""
+        """The customer's app shows a statement, unless it has shown a newer one."""
         now = int(self.clock.now)
+        if answer.version is not None:
+            if answer.version < self._shown.get(intent_id, 0):
+                self.note("customer", "note", answer.kind, text="older than what was shown")
+                return
+            self._shown[intent_id] = answer.version
         self.told.append(Told(now, intent_id, answer.kind, answer.text))
         self.note("customer", "told", answer.kind, intent_id, text=answer.text)
 
@@ -400,12 +409,16 @@ class World:
         text: str = "",
     ) -> None:
         """Appends an event to the trace."""
+        if self.quiet:
+            return
         self.trace.append(
             Event(int(self.clock.now), process, kind, what, peer, message, amount, text)
         )
 
     def note_changes(self, process: str) -> None:
         """Appends the changes of state that a commit made."""
+        if self.quiet or not self.design.record.durable:
+            return
         rows = self.database.connection.execute(
             "SELECT id, before, after FROM observed WHERE id > ?", (self._seen,)
         ).fetchall()
@@ -415,6 +428,8 @@ class World:
 
     def label(self, request: Any) -> str:
         """What a request says, in short."""
+        if self.quiet:
+            return ""
         if isinstance(request, ToolRequest):
             return f"{request.call.call_id}: refund {request.call.arguments['amount']}"
         amount = getattr(request, "amount", None)
