@@ -7,8 +7,8 @@
     python3 start.py build         make the notebooks anew from their sources in solutions/
     python3 start.py doctor        is everything here that is needed?
 
-The commands of `python -m simulator` work here too: replay, explore, simulate.
-What follows the command is passed on: `python3 start.py demo --help`.
+The commands of `python -m simulator` work here too: replay, explore, simulate,
+sweep, storm. What follows the command is passed on: `python3 start.py demo --help`.
 
 The first start installs what requirements.lock names into .venv beside this file (about a
 minute, 750 MB). An active conda or virtual environment that has the packages is used as it is.
@@ -43,6 +43,8 @@ SIMULATOR: dict[str, tuple[str, ...]] = {
     "replay": ("analysis",),
     "explore": ("analysis",),
     "simulate": ("analysis",),
+    "sweep": ("analysis",),
+    "storm": ("analysis",),
     "doctor": (),
 }
 #: Commands of the lessons' machinery: the module that runs each, and the extras it needs.

@@ -1,0 +1,70 @@
+"""A history on the screen, and in a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from simulator.cli.words import suggestion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from simulator.experiments.run import Run
+
+__all__ = ["PICTURE", "draw", "show"]
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+class _Picture(click.Path):
+    """A file that a picture can be written to."""
+
+    def __init__(self) -> None:
+        from pathlib import Path
+
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        """The path, if its name says which kind of picture it is to be."""
+        path: Path = super().convert(value, param, ctx)  # type: ignore[arg-type,assignment]
+        if path.suffix.lower() not in FORMATS:
+            self.fail(f"{str(path)!r} must end in one of {', '.join(FORMATS)}")
+        if not path.absolute().parent.is_dir():
+            self.fail(f"the folder {str(path.parent)!r} does not exist; make it first")
+        return path
+
+
+PICTURE = _Picture()
+
+
+def show(run: Run, picture: Path | None) -> None:
+    """Prints a history, and draws it if that is wanted.
+
+    Says, on stderr, which faults never struck and which steps there were: a misspelled step
+    would otherwise look like a design that withstands it.
+    """
+    click.echo(run.text)
+    steps = [name for step in run.steps for name in (step.name, step.what)]
+    for fault in run.unstruck:
+        times = steps.count(fault.step)
+        hint = f"it was taken {times} times." if times else suggestion(fault.step, steps)
+        click.echo(f"There is no step {fault.step!r}, time {fault.nth}: {hint}", err=True)
+    if picture:
+        draw(run, picture)
+        click.echo(f"Drawn into {picture}.", err=True)
+
+
+def draw(run: Run, path: Path) -> None:
+    """Draws a history as a space-time diagram into a file (.png, .svg or .pdf)."""
+    from simulator.experiments.style import course_style, png
+
+    figure = run.timeline(title=run.headline)
+    if path.suffix.lower() == ".png":
+        path.write_bytes(png(figure))
+    else:
+        with course_style():
+            figure.savefig(path)
