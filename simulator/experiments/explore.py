@@ -16,7 +16,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from simulator.experiments.replay import check_design, check_scenario, replay, store
+from simulator.experiments.replay import (
+    check_design,
+    check_scenario,
+    replay,
+    store,
+)
 from simulator.experiments.run import Run
 from simulator.experiments.verdict import Verdict, judge
 from simulator.service.design import Design
@@ -104,8 +109,9 @@ def explore(
     frontier: list[tuple[Fault, ...]] = [()]
     for count in range(max_faults + 1):
         following: list[tuple[Fault, ...]] = []
+        next_kinds = wanted if count < max_faults else ()
         for plan in _shown(frontier, progress, f"{design.name}, {count} faults"):
-            extensions, verdict = _try(found, plan, heal, seed, wanted if count < max_faults else ())
+            extensions, verdict = _try(found, plan, heal, seed, next_kinds)
             if verdict and found.counterexample is None:
                 found.counterexample = replay(design, scenario, plan, seed, heal)
                 if stop:
@@ -136,10 +142,12 @@ def _try(
         verdict = judge(world)
         found.schedules += 1
         found.by_verdict[verdict] += 1
-        if not kinds or len(world.struck) < len(plan):
+        struck, steps = world.struck, world.steps
+        world.dissolve()
+        if not kinds or len(struck) < len(plan):
             return [], verdict
-        after = world.struck[-1][0] + 1 if plan else 0
-        later = sorted(world.steps[after:], key=_first_the_money)
+        after = struck[-1][0] + 1 if plan else 0
+        later = sorted(steps[after:], key=_first_the_money)
         extensions = [
             (*plan, fault)
             for step in later

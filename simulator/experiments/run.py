@@ -93,8 +93,14 @@ class Run:
         """
         return _frame(
             [
-                (intent, status, order, _decimal(amount, currency), currency)
-                + tuple(_decimal(value, currency) for value in balance)
+                (
+                    intent,
+                    status,
+                    order,
+                    _decimal(amount, currency),
+                    currency,
+                    *(_decimal(value, currency) for value in balance),
+                )
                 for intent, status, order, amount, currency, *balance in self._books
             ],
             [
@@ -112,7 +118,8 @@ class Run:
     @property
     def told(self) -> pd.DataFrame:
         """What the customer was told: time (s), intent, statement (done, refused, verifying,
-        conflict), text."""
+        conflict), text.
+        """
         return _frame(
             [(t.time / 1e6, t.intent, t.kind, t.text) for t in self._told],
             ["time", "intent", "statement", "text"],

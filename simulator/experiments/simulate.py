@@ -72,7 +72,8 @@ class Estimate:
 
     def time_to_answer(self, share: float) -> float:
         """Seconds within which this share (0 to 1) of the answered customers had a final
-        answer; NaN if nobody had one."""
+        answer; NaN if nobody had one.
+        """
         if not 0 <= share <= 1:
             raise ValueError(f"time_to_answer({share!r}): a share is between 0 and 1.")
         if not self.seconds:
@@ -140,12 +141,12 @@ def simulate(
         from tqdm import tqdm
 
         numbers = tqdm(numbers, desc=design.name, delay=2, unit=" refunds", leave=False)
-    for number in numbers:
-        luck = world_seed(seed, number)
-        with store() as database:
+    with store() as database:
+        for number in numbers:
+            luck = world_seed(seed, number)
             world = World(design, scenario, Chance(rates, luck), luck, database, quiet=True)
-            world.run()
-            _count(estimate, world, number)
+            _count(estimate, world.run(), number)
+            world.dissolve()
     return estimate
 
 

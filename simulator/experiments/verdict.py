@@ -171,8 +171,10 @@ def stuck(facts: Facts) -> bool:
 
 def needless_task(facts: Facts) -> bool:
     """A human was asked although all healed within the key's lifetime."""
+    if not facts.tasked:
+        return False
     broken_for = sum(fault.seconds for _, fault in facts.world.struck)
-    return bool(facts.tasked) and broken_for < facts.world.scenario.provider.key_lifetime / 2
+    return broken_for < facts.world.scenario.provider.key_lifetime / 2
 
 
 def books_differ(facts: Facts) -> bool:

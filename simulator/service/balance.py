@@ -76,9 +76,7 @@ class Reserved:
     """
 
     def take(self, tx: Transaction, operation: Operation) -> bool:
-        return bool(
-            tx.execute(RESERVE, _which(operation, amount=operation.amount)).rowcount == 1
-        )
+        return bool(tx.execute(RESERVE, _which(operation, amount=operation.amount)).rowcount == 1)
 
     def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
         if status in FINAL:

@@ -14,6 +14,7 @@ from simulator.service.balance import CheckThenAct, NoBalance, Reserved
 from simulator.service.errors import Silence
 from simulator.service.keys import OperationKey, operation_key
 from simulator.service.operations import (
+    REFUND,
     DurableRecord,
     MemoryRecord,
     NoRecord,
@@ -144,8 +145,7 @@ class Design:
                 "or recovery=NoRecovery()",
             ),
             (
-                getattr(self.answer, "follow_up", False)
-                and not isinstance(self.dispatch, Outbox),
+                getattr(self.answer, "follow_up", False) and not isinstance(self.dispatch, Outbox),
                 "a follow-up message is sent through the outbox: set dispatch=Outbox(), "
                 "or answer=FromRecord(follow_up=False)",
             ),
@@ -183,7 +183,7 @@ class Design:
         identity = getattr(self.key, "identity", None)
         if identity is not None:
             return str(identity(tenant_id, intent_id, model_key))
-        return operation_key(tenant_id, Operation.action, intent_id)
+        return operation_key(tenant_id, REFUND, intent_id)
 
     def key_for(self, operation: Operation, attempt: int) -> str | None:
         """What the slot `key` says, checked."""

@@ -67,9 +67,7 @@ PUBLISH_AFTER_COMMIT = RESERVED.but(
 )
 """A worker asks the provider; a message tells it to, sent after the commit."""
 
-OUTBOX = PUBLISH_AFTER_COMMIT.but(
-    name="OUTBOX", dispatch=Outbox(fence=False), recovery=Blind()
-)
+OUTBOX = PUBLISH_AFTER_COMMIT.but(name="OUTBOX", dispatch=Outbox(fence=False), recovery=Blind())
 """The message becomes a row in the same transaction, with a lease."""
 
 SAFE = Design(
@@ -121,5 +119,3 @@ def ablations() -> dict[str, Design]:
         "audit in the transaction": SAFE.but(audit=AuditAfterwards()),
     }
     return {name: design.but(name=f"SAFE without {name}") for name, design in without.items()}
-
-

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from simulator.service.runtime import Transaction
 
 __all__ = [
     "FINAL",
+    "REFUND",
     "TRANSITIONS",
     "DurableRecord",
     "MemoryRecord",
@@ -38,6 +39,7 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     "succeeded": frozenset(),
     "failed": frozenset(),
 }
+REFUND = "refund"
 FINAL = frozenset({"succeeded", "failed"})
 
 
@@ -46,8 +48,7 @@ def is_legal(before: str | None, after: str) -> bool:
     return after == "pending" if before is None else after in TRANSITIONS.get(before, frozenset())
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One intent, as the service sees it: from the session, and from checked arguments.
 
     Attributes:
@@ -69,7 +70,11 @@ class Operation:
     model_key: str
     key: str
     fingerprint: str
-    action: ClassVar[str] = "refund"
+
+    @property
+    def action(self) -> str:
+        """The kind of operation, as `tool_operations.action_type` has it."""
+        return REFUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,16 +264,15 @@ class DurableRecord:
         checked: bool,
     ) -> str | None:
         """Writes what became of it, and returns the state before; None if a checked write
-        found the operation in a state that does not allow it."""
+        found the operation in a state that does not allow it.
+        """
         row = self.row(tx, operation)
         if row is None:
             return None
         if checked:
             legal = is_legal(row.status, status)
             return (
-                row.status
-                if legal and move(tx, operation.id, row.status, status, result)
-                else None
+                row.status if legal and move(tx, operation.id, row.status, status, result) else None
             )
         tx.execute(
             MOVE_UNCHECKED,

@@ -158,9 +158,7 @@ def enqueue(tx: Transaction, operation_id: str, topic: str) -> None:
     tx.execute(ENQUEUE, {"operation_id": operation_id, "topic": topic, "now": tx.time()})
 
 
-def claim_next(
-    tx: Transaction, owner: str, lease: float | None, takes_over: bool
-) -> Job | None:
+def claim_next(tx: Transaction, owner: str, lease: float | None, takes_over: bool) -> Job | None:
     """Claims the row that has been due longest, or None if nothing is due."""
     row = tx.execute(CLAIM, {"now": tx.time(), "takes_over": int(takes_over)}).fetchone()
     if row is None:
@@ -195,9 +193,7 @@ def release(tx: Transaction, job: Job, fence: bool, again_in: float | None, done
 
 def bury(tx: Transaction, job: Job) -> None:
     """Sets the row aside: nobody will claim it again."""
-    tx.execute(
-        BURY, {"operation_id": job.operation.id, "topic": job.topic, "now": tx.time()}
-    )
+    tx.execute(BURY, {"operation_id": job.operation.id, "topic": job.topic, "now": tx.time()})
 
 
 def next_due(tx: Transaction, takes_over: bool) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from simulator.service import audit as audit_log
 from simulator.service.answers import Answer
@@ -24,7 +24,7 @@ from simulator.service.errors import (
     Silence,
 )
 from simulator.service.keys import fingerprint
-from simulator.service.operations import FINAL, Operation, Row, move
+from simulator.service.operations import FINAL, REFUND, Operation, Row, move
 from simulator.service.outbox import Job, Outbox, Publish, enqueue, release
 from simulator.service.schemas import (
     InvalidRequest,
@@ -172,8 +172,7 @@ def write_audit(tx: Transaction, entries: list[tuple[Any, ...]]) -> None:
         audit_log.append(tx, *entry)
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(NamedTuple):
     """A checked request; the order will say its currency."""
 
     id: str
@@ -203,9 +202,7 @@ class Admitted:
             currency=currency,
             model_key=self.model_key,
             key=d.identify(self.tenant_id, self.intent_id, self.model_key),
-            fingerprint=fingerprint(
-                self.tenant_id, Operation.action, self.order_id, amount, currency
-            ),
+            fingerprint=fingerprint(self.tenant_id, REFUND, self.order_id, amount, currency),
         )
 
 
@@ -319,9 +316,7 @@ def finish(
         again_in = None if done else _again_in(d, tx, job)
         if not release(tx, job, checked, again_in, done):
             return False
-    before = d.record.finish(
-        tx, operation, outcome.status, {"detail": outcome.detail}, checked
-    )
+    before = d.record.finish(tx, operation, outcome.status, {"detail": outcome.detail}, checked)
     if before is None:
         return False
     d.balance.settle(tx, operation, before, outcome.status)
@@ -344,5 +339,3 @@ def conclude(tx: Transaction, d: Design, operation: Operation) -> None:
     """What a final state brings with it: the promise to tell the customer."""
     if getattr(d.answer, "follow_up", False):
         enqueue(tx, operation.id, "tell")
-
-

@@ -134,10 +134,7 @@ def consume(rt: Runtime, d: Design) -> Steps[None]:
         yield from once(rt, d, finish, operation, outcome)
 
 
-def start(
-    tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation
-) -> None:
+def start(tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation) -> None:
     """Marks the operation of a message as being worked on."""
     notes = Notes(tx, d, later)
     _move(tx, notes, operation, "pending", "processing")
-

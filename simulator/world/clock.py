@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-import simpy
+from simpy import Environment, Timeout
 
 from simulator.world.mistakes import ForgottenYieldFrom, LoopsInZeroTime, YieldedSomethingElse
 
@@ -31,7 +31,7 @@ class BudgetUsed(Exception):
     """A history went on for longer than any that ends."""
 
 
-class Clock(simpy.Environment):
+class Clock(Environment):
     """SimPy's environment, its time in microseconds, with a cap and a budget of steps.
 
     Attributes:
@@ -46,7 +46,7 @@ class Clock(simpy.Environment):
 
     def after(self, delay: int, act: Callable[[Any], None]) -> None:
         """Calls `act(event)` in `delay` microseconds."""
-        self.timeout(delay).callbacks.append(act)
+        Timeout(self, delay).callbacks.append(act)
 
 
 class Dead(BaseException):
@@ -111,8 +111,10 @@ class Life:
 
     def kill(self) -> list[Task]:
         """SIGKILL: nothing of it runs any more. Returns the tasks, whose generators are left
-        suspended: closing them would run their `finally`."""
+        suspended: closing them would run their `finally`.
+        """
         self.alive = False
+        self.current = None
         self.inbox.clear()
         tasks, self.tasks = self.tasks, []
         cleanup, self.on_death = self.on_death, []

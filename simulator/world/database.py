@@ -49,6 +49,7 @@ def read(text: str) -> int:
     """The clock's time of what `written` wrote."""
     return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)
 
+
 INSERT_ORDER = """
     INSERT INTO orders (tenant_id, id, user_id, status, currency, captured, refunded, pending)
     VALUES (:tenant_id, :id, :user_id, 'confirmed', :currency, :captured, 0, 0)

@@ -148,7 +148,8 @@ def reset(step: str, nth: int = 1, when: str = "after") -> Fault:
 
 def delay_request(step: str, nth: int = 1, seconds: float = 3.0) -> Fault:
     """The request arrives `seconds` late. Past the caller's timeout it is a request that
-    everybody has given up, and that is carried out all the same."""
+    everybody has given up, and that is carried out all the same.
+    """
     return Fault("delay_request", step, nth, seconds=seconds)
 
 
@@ -223,7 +224,9 @@ class Plan:
                 )
             self._by_step[place] = fault
 
-    def strike(self, process: str, what: str, nth: int, nth_of_any: int, call: bool) -> Fault | None:
+    def strike(
+        self, process: str, what: str, nth: int, nth_of_any: int, call: bool
+    ) -> Fault | None:
         """The fault for this step, if there is one."""
         if not self._by_step:
             return None
@@ -311,7 +314,9 @@ class Chance:
         self.rates = rates
         self._call, self._transaction = rates.at_risk
 
-    def strike(self, process: str, what: str, nth: int, nth_of_any: int, call: bool) -> Fault | None:
+    def strike(
+        self, process: str, what: str, nth: int, nth_of_any: int, call: bool
+    ) -> Fault | None:
         """The fault for this step, if the dice say so; kinds are tried in a fixed order."""
         kinds = self._call if call else self._transaction
         if not kinds:

@@ -8,8 +8,7 @@ is forgotten, and the next request under it is a new one (Stripe's first API: at
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.service.errors import Declined, RateLimited
 from simulator.service.schemas import money
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Effect", "Provider"]
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """Money moved. `time` in microseconds, `amount` in minor units."""
 
     time: int
@@ -116,13 +114,9 @@ class Provider:
             self.world.note("provider", "declined", name, text=reason)
             return Declined(reason)
         self.ledger.append(
-            Effect(
-                now, order.intent_id, order.order_id, order.amount, order.currency, order.key
-            )
+            Effect(now, order.intent_id, order.order_id, order.amount, order.currency, order.key)
         )
-        self.world.note(
-            "provider", "effect", name, amount=order.amount, text=order.intent_id
-        )
+        self.world.note("provider", "effect", name, amount=order.amount, text=order.intent_id)
         return f"REF-{len(self.ledger)} {money(order.amount, order.currency)}"
 
     def _too_many(self) -> RateLimited | None:
@@ -153,5 +147,3 @@ class Provider:
     def _come_up(self, _: Any) -> None:
         self.up = True
         self.world.note("provider", "up", "")
-
-

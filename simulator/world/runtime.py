@@ -9,7 +9,7 @@ from simulator.service.errors import CallTimeout, CommitUnknown, DatabaseUnavail
 from simulator.service.operations import Operation, Row
 from simulator.world.clock import Dead, Life, microseconds
 from simulator.world.faults import Fault
-from simulator.world.luck import Luck
+from simulator.world.mistakes import Mistake
 
 if TYPE_CHECKING:
     from simulator.world.database import VirtualTransaction
@@ -34,7 +34,7 @@ class VirtualRuntime:
         self.life = life
         self.owner = life.owner
         self.memory = life.memory
-        self.random = Luck(world.seed, "random", life.process)
+        self.random = world.luck_of(life.process)
 
     def now(self) -> float:
         """Seconds since the history began."""
@@ -61,9 +61,7 @@ class VirtualRuntime:
             raise ValueError(f"rt.sleep({seconds!r}): wait for 0 seconds or more.")
         return self._step(f"rt.sleep({seconds:g})", self._sleep(seconds))
 
-    def settled(
-        self, operation: Operation, seconds: float
-    ) -> Generator[Any, Any, Row | None]:
+    def settled(self, operation: Operation, seconds: float) -> Generator[Any, Any, Row | None]:
         """The operation's row when it is final, or as it stands after `seconds`."""
         return self._step("rt.settled(…)", self._settled(operation, seconds))
 
@@ -137,12 +135,14 @@ class VirtualRuntime:
             yield from self._interrupted(fault, "before")
             world.break_down(fault)
         yield world.clock.timeout(ROUND_TRIP)
-        yield from self._turn(name)
+        database = world.database
+        if not database.up or database.holder is not None:
+            yield from self._turn(name)
         lost = fault is not None and fault.kind == "lose_commit_ack"
         if lost and fault is not None and fault.when == "before":
             yield from self._unknown(name, committed=False)
         try:
-            result = world.database.run(transaction, arguments, life.memory, self.random)
+            result = database.run(transaction, arguments, life.memory, self.random)
         except BaseException as error:
             world.note(life.process, "rollback", name, "database", text=str(error))
             raise
@@ -185,9 +185,7 @@ class VirtualRuntime:
         self._alive()
         yield self.world.clock.timeout(round(seconds * 1_000_000))
 
-    def _settled(
-        self, operation: Operation, seconds: float
-    ) -> Generator[Any, Any, Row | None]:
+    def _settled(self, operation: Operation, seconds: float) -> Generator[Any, Any, Row | None]:
         self._alive()
         world = self.world
         final = world.settlement(operation)
@@ -205,7 +203,10 @@ class VirtualRuntime:
 
     def _due(self) -> Generator[Any, Any, None]:
         self._alive()
-        yield self.world.wakeup.wait(self.life)
+        wakeup = self.world.wakeup
+        if wakeup is None:
+            raise Mistake("rt.due() waits for an outbox, and this design has none.")
+        yield wakeup.wait(self.life)
 
     def _received(self) -> Generator[Any, Any, Operation]:
         self._alive()

@@ -51,6 +51,11 @@ class Intent:
     owed: bool = True
 
 
+@lru_cache
+def _session(intent: Intent) -> Session:
+    return Session(intent.user_id, intent.tenant_id, frozenset({"refund:create"}), intent.id)
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """An order that was paid for. `captured` in minor units."""
@@ -250,25 +255,18 @@ class Scenario:
             name="changed_payload",
             submissions=(
                 Submission("intent-1"),
-                Submission(
-                    "intent-1", at=10.0, thought=2, amount="800.00", after_answer=True
-                ),
+                Submission("intent-1", at=10.0, thought=2, amount="800.00", after_answer=True),
             ),
         )
 
     @classmethod
     def declined(cls) -> Scenario:
         """The provider refuses, definitely: the card was closed."""
-        return cls(
-            name="declined", provider=ProviderSettings(declines=frozenset({"intent-1"}))
-        )
+        return cls(name="declined", provider=ProviderSettings(declines=frozenset({"intent-1"})))
 
     def session(self, intent_id: str) -> Session:
         """The session of the customer who wants this."""
-        intent = self.intent(intent_id)
-        return Session(
-            intent.user_id, intent.tenant_id, frozenset({"refund:create"}), intent_id
-        )
+        return _session(self.intent(intent_id))
 
     def call(self, submission: Submission) -> ToolCall:
         """The tool call that the model makes of a submission.

@@ -13,7 +13,7 @@ __all__ = ["KINDS", "Event"]
 
 KINDS: dict[str, str] = {
     "submit": "the customer asks the agent (process customer, peer agent, text what was said)",
-    "request": "a message leaves `process` for `peer`; `what` names the call, `message` the message",
+    "request": "a message leaves `process` for `peer`; `what` names the call, `message` numbers it",
     "response": "an answer leaves `process` for `peer`; `what` names the call it answers",
     "arrive": "message `message` reaches `process` from `peer`",
     "lost": "message `message`, on its way to `process` from `peer`, will never arrive",

@@ -12,7 +12,7 @@ from typing import Any
 
 from simulator.service import outbox
 from simulator.world.clock import Clock, Life
-from simulator.world.database import Store, VirtualDatabase, VirtualTransaction, read
+from simulator.world.database import VirtualDatabase, VirtualTransaction, read
 from simulator.world.luck import Luck
 
 __all__ = ["Wakeup"]
@@ -28,11 +28,11 @@ class Wakeup:
         takes_over: whether a claim whose lease has ended counts as work.
     """
 
-    def __init__(self, clock: Clock, takes_over: bool, store: Store) -> None:
+    def __init__(self, clock: Clock, database: VirtualDatabase, takes_over: bool) -> None:
         self.clock = clock
+        self.database = database
         self.takes_over = takes_over
-        self.reader = VirtualTransaction(store.connection, 0, {}, Luck(0))
-        self.database: VirtualDatabase | None = None
+        self.reader = VirtualTransaction(database.connection, 0, {}, Luck(0))
         self.waiting: dict[str, tuple[Life, Any]] = {}
         self.looks: dict[str, int] = {}
         self._known: int | None = None
@@ -82,7 +82,6 @@ class Wakeup:
 
     def _due(self) -> int | None:
         database = self.database
-        assert database is not None
         if not database.up or database.holder is not None:
             return None  # the end of that is a change, and calls `changed`
         if not self._fresh:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from simulator.service import pipeline, worker
 from simulator.service.answers import Answer
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CAP", "Step", "Striker", "Told", "World"]
 
-CAP = 7 * 24 * 3600.0
-"""Seconds after which a history that has not come to rest never will."""
+CAP = 7 * 24 * 3600 * 1_000_000
+"""Microseconds after which a history that has not come to rest never will."""
 
 AGENT_LEG = 20_000
 """Microseconds for a message between agent, backends, broker and customer, one way."""
@@ -50,8 +49,7 @@ SERVICE_ERRORS = (Silence, Declined, RateLimited, DatabaseUnavailable, CommitUnk
 RECORD = DurableRecord()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A step that a process took: a place where a fault can strike.
 
     Attributes:
@@ -71,8 +69,7 @@ class Step:
         return f"{self.process}:{self.what}"
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """A statement to the customer. `time` in microseconds."""
 
     time: int
@@ -118,7 +115,7 @@ class World:
         self.seed = seed
         self.heal = heal
         self.quiet = quiet
-        self.clock = Clock(microseconds(CAP))
+        self.clock = Clock(CAP)
         self.ids = Luck(seed, "ids")
         self.trace: list[Event] = []
         self.steps: list[Step] = []
@@ -136,12 +133,14 @@ class World:
         self._unsettled: list[tuple[Operation, Any]] = []
         self._shown: dict[str, int] = {}
         self._begun = False
+        self._luck: dict[str, Luck] = {}
         self._first: list[Task] = []
         self._turns = [self.clock.event() for _ in scenario.submissions]
         self.store = store.clean(scenario.orders)
-        self.wakeup = Wakeup(self.clock, design.takes_over, store)
         self.database = VirtualDatabase(self.clock, store, self._committed)
-        self.wakeup.database = self.database
+        self.wakeup: Wakeup | None = None
+        if isinstance(design.dispatch, Outbox):
+            self.wakeup = Wakeup(self.clock, self.database, design.takes_over)
         self.broker = Broker(self.clock)
         self.provider = Provider(self)
         self._set_up()
@@ -159,6 +158,12 @@ class World:
             for life in self.lives.values():
                 self.store.graveyard += [task.generator for task in life.kill()]
         return self
+
+    def dissolve(self) -> None:
+        """Lets go of everything, for whoever makes many worlds: their parts know the world
+        that they are in, and such circles wait for the garbage collector otherwise.
+        """
+        vars(self).clear()
 
     # What was, before anything happened.
 
@@ -221,6 +226,12 @@ class World:
 
         return ended
 
+    def luck_of(self, process: str) -> Luck:
+        """The source of randomness of a process, through all its lives."""
+        if process not in self._luck:
+            self._luck[process] = Luck(self.seed, "random", process)
+        return self._luck[process]
+
     # What processes do.
 
     def strike(self, life: Life, what: str, call: bool) -> Fault | None:
@@ -249,7 +260,8 @@ class World:
     def _database_up(self, _: Any) -> None:
         self.database.up = True
         self.note("database", "up", "")
-        self.wakeup.changed()
+        if self.wakeup is not None:
+            self.wakeup.changed()
 
     def kill(self, life: Life) -> None:
         """SIGKILL. It is restarted after a while, with nothing of what it knew."""
@@ -379,7 +391,8 @@ class World:
         return event
 
     def _committed(self) -> None:
-        self.wakeup.changed()
+        if self.wakeup is not None:
+            self.wakeup.changed()
         if self._unsettled:
             waiting, self._unsettled = self._unsettled, []
             for operation, event in waiting:
@@ -441,8 +454,10 @@ class World:
 
     def wish(self, submission: Submission) -> str:
         """What the customer says."""
+        self.submitted.setdefault(submission.intent_id, int(self.clock.now))
+        if self.quiet:
+            return ""
         intent = self.scenario.intent(submission.intent_id)
-        self.submitted.setdefault(intent.id, int(self.clock.now))
         return f"Please refund {money(intent.amount, intent.currency)} of order {intent.order_id}."
 
 
@@ -450,5 +465,3 @@ def _mistake(process: str, error: BaseException) -> BaseException:
     if isinstance(error, Mistake | PolicyMistake):
         return error
     return PipelineRaised(process, error)
-
-

@@ -2,8 +2,9 @@
 
     python tests/benchmarks/bench_simulator.py
 
-The bare loop is what one would write for a call with a timeout: a client that waits for
-`reply | timeout`, a server that replies. Refunds are complete histories, judged.
+The bare loop is what one would write in SimPy for a call with a timeout: a client that waits
+for `reply | timeout`, and a process for the request on its way, the work, and the answer on
+its way back. Refunds are complete histories on a real database, judged.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def bare_calls() -> int:
     env = simpy.Environment()
 
     def serve(reply: simpy.Event) -> simpy.events.ProcessGenerator:
+        yield env.timeout(0.05)
         yield env.timeout(0.1)
+        yield env.timeout(0.05)
         reply.succeed("paid")
 
     def client() -> simpy.events.ProcessGenerator:
