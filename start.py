@@ -470,25 +470,17 @@ def run(command: list[str], environment: dict[str, str]) -> int:
 
 
 def test_steps(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Name and module arguments of each step of `test`; `arguments` are pytest's.
+    """Name, and module with its arguments, of each step of `test`; `arguments` are pytest's.
 
-    Solved notebooks must give the outputs they were stored with; students' notebooks have
-    none and must only run. Both are left out while there are none, and when somebody
-    wants particular tests.
+    The notebooks are run and compared by tests/test_notebooks.py, so pytest comes last and
+    its closing line stands just above the summary.
     """
-    pytest = ["pytest", "-n", "2", "--dist", "loadscope"]
-    notebooks = [*pytest, "--nbval-current-env", "--nbval-cell-timeout", "60"]
-    steps = [
+    return [
         ("lint", ["ruff", "check", "."]),
         ("format", ["ruff", "format", "--check", "."]),
         ("types", ["mypy"]),
+        ("tests", ["pytest", "-n", "2", "--dist", "loadscope", *arguments]),
     ]
-    if not arguments:
-        for name, option in (("solutions", "--nbval"), ("notebooks", "--nbval-lax")):
-            if list((ROOT / name).glob("*.ipynb")):
-                steps.append((name, [*notebooks, option, name]))
-    steps.append(("tests", [*pytest, *arguments]))
-    return steps
 
 
 def test(python: Path, environment: dict[str, str], arguments: Sequence[str]) -> int:
