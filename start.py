@@ -65,7 +65,7 @@ MISLEADING = (
 )
 
 
-class Stop(Exception):  # noqa: N818 - it is not always an error of the program
+class Stop(Exception):
     """The start can't go on; the message is a sentence for a person."""
 
 
