@@ -4,8 +4,8 @@
 """
 # Start here
 
-**Five minutes.** You will check that everything works, watch one refund, and try the four things
-that every lesson is made of: predict, run, check, and ask for a hint.
+**About {{minutes}} minutes.** You will check that everything works, watch one refund, and try the
+four things that every lesson is made of: predict, run, check, and ask for a hint.
 
 You need to read a little Python: functions, lists, a `for` loop. Nothing else; everything about
 networks and databases is in the lessons.
@@ -16,7 +16,7 @@ its result appears below it, and the next cell is chosen. Run them in order, fro
 
 # %% id=import
 from simulator import designs, replay
-from simulator.lessons import check, hint, predict, progress
+from simulator.lessons import check, hint, predict, progress, show
 
 # %% [markdown] id=works
 """
@@ -74,17 +74,18 @@ arrow is a message on its way.
 """
 
 # %% id=picture
-run.timeline()
+show(run)
 
 # %% [markdown] id=check-first
 """
 ## Check
 
 Here is an exercise. The function should take a list of payments, in cents, and return their
-total. First run both cells as they are. Then put your answer in place of the three dots, run the
-first cell again, and check again. Try a wrong answer too, on purpose: the check will say what it
-called, what came back, and what it expected.
+total. Run the cell as it is first. Then put your answer in place of the three dots and run it
+again. Try a wrong answer too, on purpose: the check will say what it called, what came back, and
+what it expected.
 """
+
 
 # %% id=total_paid
 def total_paid(payments):
@@ -94,7 +95,7 @@ def total_paid(payments):
     # return ...  # your answer, in place of the three dots
     # --- end
 
-# %% id=total_paid-check
+
 check("total_paid", total_paid)
 
 # %% [markdown] id=hint-first

@@ -82,6 +82,7 @@ def execute(path: Path) -> NotebookNode:
         record_timing=False,
         coalesce_streams=True,
         store_widget_state=False,
+        extra_arguments=["--log-level=ERROR"],  # its warnings are about no lesson
         resources={"metadata": {"path": str(path.parent)}},
     )
     try:

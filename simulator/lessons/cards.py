@@ -27,6 +27,7 @@ LOOKS = {
     "hint": ("→", "#CC79A7"),
     "question": ("?", "#0072B2"),
     "progress": ("#", "#0072B2"),
+    "picture": ("↑", "#999999"),
 }
 
 
@@ -65,11 +66,13 @@ class Card:
     def _repr_html_(self) -> str:
         mark, colour = LOOKS[self.kind]
         body = "".join(_as_html(text) for text in self.paragraphs)
+        title = f'<span style="color: {colour}">{mark}</span> {_inline(self.title)}'
+        if self.kind != "picture":
+            title = f"<b>{title}</b>"
         return (
             f'<div style="border-left: 5px solid {colour}; padding: 4px 0 4px 14px; '
             f'margin: 4px 0; max-width: 50em; line-height: 1.5">'
-            f'<p style="margin: 2px 0"><b><span style="color: {colour}">{mark}</span> '
-            f"{_inline(self.title)}</b></p>{body}</div>"
+            f'<p style="margin: 2px 0">{title}</p>{body}</div>'
         )
 
     def _ipython_display_(self) -> None:
@@ -80,9 +83,11 @@ class Card:
         from IPython.display import display
 
         bundle: dict[str, Any] = {"text/plain": str(self), "text/html": self._repr_html_()}
-        display(bundle, raw=True)
-        if self.figure is not None:
-            display(self.figure)
+        shown = [(bundle, True), (self.figure, False)]
+        # A picture's words stand below it; a check's picture below its words.
+        for thing, raw in reversed(shown) if self.kind == "picture" else shown:
+            if thing is not None:
+                display(thing, raw=raw)
 
 
 def _plain(text: str) -> str:

@@ -23,6 +23,7 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from simulator import explore
 from simulator.lessons import course, hints
 from simulator.lessons.cards import Card, in_notebook
 from simulator.lessons.limit import TooLong, limit
@@ -31,7 +32,7 @@ from simulator.lessons.logbook import folder, load, record
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simulator import Run
+    from simulator.experiments.run import Run
 
 __all__ = ["SECONDS", "Outcome", "check"]
 
@@ -390,4 +391,51 @@ def _check_sorted(exercise: course.SortExercise, answer: Any) -> Outcome:
 
 
 def _check_policy(exercise: course.PolicyExercise, answer: Any) -> Outcome:
-    raise NotImplementedError
+    from simulator.service.design import PolicyMistake
+    from simulator.world.mistakes import Mistake
+
+    called = "your policy, in a design of your own."
+    tried = 0
+    try:
+        with redirect_stdout(io.StringIO()), limit(SECONDS):
+            if callable(answer) and exercise.probe and answer(*exercise.probe) is ...:
+                return _not_attempted(exercise)
+            design = exercise.design(answer)
+            for scenario in exercise.scenarios():
+                found = explore(
+                    design, scenario, max_faults=exercise.max_faults, kinds=exercise.kinds
+                )
+                tried += found.schedules
+                if found.counterexample is not None:
+                    return _explain_run(exercise, found.counterexample, found.schedules)
+    except TooLong as error:
+        if tried == 0:
+            return _raised(exercise, called, error, answer)
+        raise  # our own fault: an exercise must be small enough to be explored in time
+    except (PolicyMistake, Mistake) as error:
+        if error.__cause__ is not None:
+            return _raised(exercise, called, error.__cause__, answer)
+        return _wrong(exercise, str(error))
+    except Exception as error:  # from the probe, or from a design that makes no sense
+        return _raised(exercise, called, error, answer)
+    return _right(
+        exercise,
+        f"Nothing breaks in {tried:,} histories: that is every one with up to "
+        f"{exercise.max_faults} fault{'s' * (exercise.max_faults != 1)}.",
+    )
+
+
+def _explain_run(exercise: course.PolicyExercise, run: Run, tried: int) -> Outcome:
+    broken = [name for name in exercise.costs if name in run.verdict]
+    count = len(run.faults)
+    faults = f"{count} fault{'s' * (count != 1)}" if count else "no fault at all"
+    return _wrong(
+        exercise,
+        f"I put your policy into a design and tried its histories one by one. Number {tried:,}, "
+        f"with {faults}, breaks: **{run.verdict}**.",
+        run.describe(),
+        *(f"Why it costs money: {exercise.costs[name]}" for name in broken[:1]),
+        "The history, drawn:",
+        run=run,
+        figure=run.timeline(),
+    )

@@ -21,7 +21,8 @@ import simulator.lessons
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from simulator import Run, Scenario
+    from simulator import Scenario
+    from simulator.experiments.run import Run
     from simulator.service.design import Design
 
 __all__ = [
@@ -135,6 +136,7 @@ class FunctionExercise:
     because: Callable[..., str]
     mistakes: Sequence[Mistake]
     hints: tuple[str, str, str]
+    minutes: float = 5.0
     same: Callable[[Any, Any], bool] = lambda got, expected: bool(got == expected)
     history: Callable[..., Run | None] = lambda *arguments: None
 
@@ -159,6 +161,7 @@ class SortExercise:
     costs: str
     hints: tuple[str, str, str]
     mistakes: Mapping[tuple[str, str], str]
+    minutes: float = 3.0
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,7 @@ class PolicyExercise:
     hints: tuple[str, str, str]
     probe: tuple[Any, ...] = ()
     kinds: tuple[str, ...] | None = None
+    minutes: float = 10.0
 
 
 Exercise = FunctionExercise | SortExercise | PolicyExercise

@@ -92,7 +92,7 @@ def addresses(notebook: NotebookNode) -> Iterator[str]:
     """Addresses in reprs and the ids of pandas' Styler differ in every run."""
     for cell, output in _outputs(notebook):
         for text in _texts(output):
-            if found := re.search(r"0x[0-9a-fA-F]{6,}|T_[0-9a-f]{5}\b", text):
+            if found := re.search(r"0x[0-9a-fA-F]{6,}|T_[0-9a-f]{5}(?![0-9a-zA-Z])", text):
                 yield f"cell {cell.id}: {found[0]} in an output"
 
 

@@ -67,6 +67,7 @@ LESSON = Lesson(
             ),
             reference=_total_paid,
             returns="a whole number of cents",
+            minutes=1.0,
             accepts=is_cents,
             costs="a total that is wrong is how a double payment stays unseen.",
             because=_because,

@@ -21,7 +21,7 @@ from simulator.lessons.lesson_00 import is_cents
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from simulator import Run
+    from simulator.experiments.run import Run
 
 __all__ = ["LESSON"]
 

@@ -7,9 +7,10 @@ ones from watching people work, and are to be corrected by anyone who measures t
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING
+
+from simulator.lessons import course
 
 if TYPE_CHECKING:
     from simulator.lessons.source import Source
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["minutes", "words"]
 
 WORDS_A_MINUTE = 200
-RUN = 0.4  # run a cell and read what comes out
+RUN = 0.25  # run a cell and read what comes out
 ANSWER = 0.75  # a prediction, or a question about the lesson before
-EXERCISE = 5.0
 
-CALL = re.compile(r"^(?P<name>predict\.choice|predict\.number|question|check)\(", re.MULTILINE)
+ASKED = re.compile(r"^(?:predict\.choice|predict\.number|question)\(", re.MULTILINE)
+CHECKED = re.compile(r'^check\("(\w+)"', re.MULTILINE)
 
 
 def words(source: Source) -> int:
@@ -34,12 +35,11 @@ def words(source: Source) -> int:
 
 
 def minutes(source: Source) -> int:
-    """Minutes for one lesson, rounded up to a multiple of five."""
+    """Minutes for one lesson, to the nearest five; at least five."""
     total = words(source) / WORDS_A_MINUTE
     for cell in source.side("student"):
         if not cell.markdown:
-            calls = [match["name"] for match in CALL.finditer(cell.code("student"))]
-            total += RUN
-            total += EXERCISE * calls.count("check")
-            total += ANSWER * (len(calls) - calls.count("check"))
-    return 5 * math.ceil(total / 5)
+            code = cell.code("student")
+            total += RUN + ANSWER * len(ASKED.findall(code))
+            total += sum(course.exercise(name).minutes for name in CHECKED.findall(code))
+    return max(5, 5 * round(total / 5))

@@ -117,7 +117,7 @@ def _keep(asked: Choice | Number, answer: Any) -> str:
     if isinstance(asked, Choice):
         said = f"**{answer}**, {asked.options[answer].text}"
     else:
-        said = f"**{answer:g} {asked.unit}**"
+        said = f"**{_number(answer)} {asked.unit}**"
     if asked.name in _seen:
         return f"You have seen the result by now, so this is not recorded: {said}."
     _said[asked.name] = answer
@@ -156,7 +156,7 @@ def _reveal_choice(asked: Choice, said: Any, actual: Any) -> Card:
 
 
 def _reveal_number(asked: Number, said: Any, actual: float) -> Card:
-    came = f"What came out: **{actual:.3g} {asked.unit}**."
+    came = f"What came out: **{_number(actual)} {asked.unit}**."
     if not isinstance(said, int | float):
         return Card("result", asked.asks, (came, asked.says, NOTHING))
     gap = abs(said - actual)
@@ -166,7 +166,11 @@ def _reveal_number(asked: Number, said: Any, actual: float) -> Card:
         larger, times = max(said, actual), max(said, actual) / min(said, actual)
         judged = f"Your number is {times:.1f} times too {'high' if larger == said else 'low'}."
     else:
-        judged = f"That is {gap:.3g} {asked.unit} apart."
-    said_line = f"You predicted **{said:g} {asked.unit}**."
+        judged = f"That is {_number(gap)} {asked.unit} apart."
+    said_line = f"You predicted **{_number(said)} {asked.unit}**."
     lines = (said_line, f"{came} {judged}", asked.says)
     return Card("result", asked.asks, tuple(line for line in lines if line))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -51,7 +51,8 @@ def checked(name: str, code: str) -> Outcome:
     """Check an answer as a notebook would: its lines are found by its file's name."""
     file = f"<cell {abs(hash(code))}>"
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
-    names: dict[str, Any] = {}
+    # A lesson's cell ends with its check; here it must not be the one that counts.
+    names: dict[str, Any] = {"check": lambda *answer: None}
     exec(compile(code, file, "exec"), names)
     return check(name, names[name])
 
@@ -60,7 +61,11 @@ def checked(name: str, code: str) -> Outcome:
 def warm() -> None:
     """The first check imports Hypothesis and matplotlib; a student waits for that once."""
     checked("total_paid", "def total_paid(payments):\n    return sum(payments)")
-    checked("overpaid", "def overpaid(paid, owed):\n    return 0")
+    checked(
+        "overpaid",
+        "def overpaid(paid, owed):\n"
+        "    return sum(max(0, cents - owed.get(refund, 0)) for refund, cents in paid)",
+    )
 
 
 @pytest.mark.parametrize(("file", "name"), list(exercises()))

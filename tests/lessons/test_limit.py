@@ -17,7 +17,7 @@ def turn() -> None:
 
 def turn_behind_except_exception() -> None:
     while True:
-        try:
+        try:  # noqa: SIM105
             turn()
         except Exception:
             pass
@@ -25,7 +25,7 @@ def turn_behind_except_exception() -> None:
 
 def turn_behind_bare_except() -> None:
     while True:
-        try:
+        try:  # noqa: SIM105
             sum(range(1000))
         except:  # noqa: E722
             pass

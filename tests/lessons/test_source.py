@@ -33,9 +33,10 @@ def test_a_source_that_is_read_and_written_is_the_same_text() -> None:
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: path.stem)
-def test_every_lesson_is_written_as_the_writer_would(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert write(read(text, path.name)) == text
+def test_every_lesson_survives_being_written_and_read(path: Path) -> None:
+    # Not equal text: a formatter puts two blank lines before a cell that begins with a `def`.
+    source = read(path.read_text(encoding="utf-8"), path.name)
+    assert read(write(source)) == source
 
 
 def test_the_solved_notebook_has_the_solution_and_the_students_the_stub() -> None:

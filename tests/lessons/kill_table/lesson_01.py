@@ -191,8 +191,7 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             "never gives up",
         ),
         (
-            "def expected_payments(lost, attempts):\n"
-            "    return (1 - lost**attempts) / (1 - lost)",
+            "def expected_payments(lost, attempts):\n    return (1 - lost**attempts) / (1 - lost)",
             "raised",
             "ZeroDivisionError",
         ),

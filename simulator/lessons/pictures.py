@@ -1,0 +1,22 @@
+"""A picture with its sentence beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.lessons.cards import Card
+
+__all__ = ["show"]
+
+
+def show(what: Any) -> Card:
+    """Show a run as a diagram, or a figure of the course, and below it what there is to see.
+
+    The sentence is text of the page: JupyterLab gives a picture no description of its own, and
+    whoever can't see it, or prints it small, reads it there.
+
+    Args:
+        what: a `Run`, or a figure with a caption.
+    """
+    figure = what.timeline() if hasattr(what, "timeline") else what
+    return Card("picture", figure.caption, figure=figure)
