@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator.experiments.jobs import Row, run_jobs
+from simulator.experiments.statistics import mean_interval
 from simulator.experiments.storm import Load, Provider, Spike, UpAndDown, storm
 from simulator.service.retry import FullJitter, Immediate, Retry
 
@@ -114,7 +115,8 @@ def hysteresis(
     hold: float = 20.0,
     retry: Retry = ONCE_MORE,
     queue_limit: int | None = 1_000,
-    seed: int = 1,
+    seeds: Sequence[int] = range(1, 6),
+    n_jobs: int = 1,
 ) -> DataFrame:
     """Traffic goes up, then down again: goodput depends on where it came from.
 
@@ -126,16 +128,40 @@ def hysteresis(
         retry: of the clients, who wait 1 s.
         queue_limit: requests that may wait. 1,000 are 3.3 s of work: every answer of a full
             queue is too late. 150 are half a second: none is.
-        seed: of all luck.
+        seeds: one run each.
+        n_jobs: processes; -1 = all cores.
 
     Returns:
-        One row per step: `offered` and `goodput` (a second), `branch` ("up" or "down").
+        One row per step: `offered` (a second), `branch` ("up" or "down"), `goodput` (a second,
+        mean over the seeds), `low, high` (95 %, Student's t).
     """
     from pandas import DataFrame
 
     traffic = UpAndDown(low, high, steps, hold)
+    jobs = [
+        {"traffic": traffic, "retry": retry, "queue_limit": queue_limit, "seed": seed}
+        for seed in seeds
+    ]
+    runs = run_jobs(_up_and_down, jobs, n_jobs=n_jobs)
+    rows = []
+    for step, same in enumerate(zip(*runs, strict=True)):
+        found = mean_interval([row["goodput"] for row in same])
+        rows.append(
+            {
+                "offered": traffic(step * hold),
+                "branch": "up" if step <= steps else "down",
+                "goodput": found.mean,
+                "low": found.low,
+                "high": found.high,
+            }
+        )
+    return DataFrame(rows)
+
+
+def _up_and_down(traffic: UpAndDown, retry: Retry, queue_limit: int | None, seed: int) -> list[Row]:
+    """Goodput on each step of one run."""
     load = storm(
-        int(traffic.seconds * high),
+        int(traffic.seconds * traffic.high),
         retry,
         provider=Provider(service=1.0 / CAPACITY, queue_limit=queue_limit),
         outages=(),
@@ -143,18 +169,12 @@ def hysteresis(
         horizon=traffic.seconds,
         seed=seed,
     )
-    rows = []
-    for step in range(2 * steps + 1):
-        begin = step * hold
-        measured = load.series["goodput"].loc[begin + hold / 2 : begin + hold - 1]
-        rows.append(
-            {
-                "offered": traffic(begin),
-                "goodput": float(measured.mean()),
-                "branch": "up" if step <= steps else "down",
-            }
-        )
-    return DataFrame(rows)
+    hold, goodput = traffic.hold, load.series["goodput"]
+    begins = [step * hold for step in range(2 * traffic.steps + 1)]
+    return [
+        {"goodput": float(goodput.loc[begin + hold / 2 : begin + hold - 1].mean())}
+        for begin in begins
+    ]
 
 
 def collapse(*, backoff: bool, seed: int = 1) -> Load:

@@ -43,6 +43,7 @@ class Load:
         mean_wait: seconds an answered request waited for a free server (mean).
         abandoned: requests that were worked on for a client who had stopped waiting.
         horizon: seconds of the run, in virtual time.
+        outage: when the first outage began, seconds (0 without one).
         after: when the last outage ended, seconds (0 without one).
         resolution: seconds of one row of `series`.
         latencies: seconds from wish to answer, of every answered refund, in the order of answers.
@@ -60,6 +61,7 @@ class Load:
     mean_wait: float
     abandoned: int
     horizon: float
+    outage: float
     after: float
     resolution: float
     latencies: list[float]

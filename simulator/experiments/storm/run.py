@@ -129,7 +129,10 @@ def storm(
         seed=seed,
     )
     run.go()
-    return run.load(after=max((until for _, until in outages), default=0.0))
+    return run.load(
+        outage=min((begin for begin, _ in outages), default=0.0),
+        after=max((over for _, over in outages), default=0.0),
+    )
 
 
 @dataclass
@@ -307,7 +310,7 @@ class _Run:
         if self.late_answers and outcome == PAID:
             refund.late = min(refund.late, answer)
 
-    def load(self, after: float) -> Load:
+    def load(self, outage: float, after: float) -> Load:
         """What happened, once it is over."""
         desk = self.desk
         over = self.answered + self.gave_up == self.asked and self.think is None
@@ -323,6 +326,7 @@ class _Run:
             mean_wait=desk.waits / desk.served if desk.served else 0.0,
             abandoned=desk.abandoned,
             horizon=max(self.last, self.resolution) if over else self.horizon,
+            outage=outage,
             after=after,
             resolution=self.resolution,
             latencies=self.latencies,
