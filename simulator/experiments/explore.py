@@ -35,6 +35,7 @@ from simulator.world.faults import (
     TRANSACTION_PLACES,
     Fault,
     Plan,
+    whole,
 )
 from simulator.world.scenario import Scenario
 from simulator.world.world import Step, World
@@ -102,7 +103,7 @@ def explore(
     """
     check_design(design)
     scenario = check_scenario(scenario)
-    if isinstance(max_faults, bool) or not isinstance(max_faults, int) or max_faults < 0:
+    if not whole(max_faults, at_least=0):
         raise ValueError(f"max_faults={max_faults!r}: give 0, 1, 2, …")
     wanted = _kinds(kinds)
     found = Exploration(design, scenario, max_faults)

@@ -57,7 +57,7 @@ def replay(
         return Run.of(World(design, scenario, plan, seed, database, heal), plan.faults)
 
 
-def check_design(design: Design) -> None:
+def check_design(design: object) -> None:
     """Raises a ValueError that says what a design is, if this is none."""
     if not isinstance(design, Design):
         raise ValueError(
@@ -66,7 +66,7 @@ def check_design(design: Design) -> None:
         )
 
 
-def check_scenario(scenario: Scenario | None) -> Scenario:
+def check_scenario(scenario: object) -> Scenario:
     """The scenario, by default one refund; raises a ValueError if it is something else."""
     if scenario is None:
         return Scenario.one_refund()

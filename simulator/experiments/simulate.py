@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from simulator.experiments.run import Run
 from simulator.experiments.statistics import rate_interval
 from simulator.experiments.verdict import INVARIANTS, judge
 from simulator.service.design import Design
-from simulator.world.faults import Chance, Rates
+from simulator.world.faults import Chance, Rates, whole
 from simulator.world.scenario import Scenario
 from simulator.world.world import World
 
@@ -133,10 +133,10 @@ def simulate(
     scenario = check_scenario(scenario)
     if not isinstance(rates, Rates):
         raise ValueError(f"{rates!r} is not a Rates. Write faults.Rates(lose_response=0.01).")
-    if isinstance(refunds, bool) or not isinstance(refunds, int) or refunds < 1:
+    if not whole(refunds, at_least=1):
         raise ValueError(f"refunds={refunds!r}: give 1 or more.")
     estimate = Estimate(design, rates, scenario, refunds, seed)
-    numbers: Sequence[int] = range(refunds)
+    numbers: Iterable[int] = range(refunds)
     if progress:
         from tqdm import tqdm
 

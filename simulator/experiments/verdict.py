@@ -118,10 +118,7 @@ def _amount(text: str, currency: str) -> int | None:
 
 def illegal_transition(facts: Facts) -> bool:
     """A state changed against the table, a final one included."""
-    if not facts.operations:
-        return False
-    changes = facts.world.database.rows("SELECT before, after FROM observed")
-    return any(not is_legal(before, after) for before, after in changes)
+    return any(not is_legal(change.before, change.after) for change in facts.world.database.changes)
 
 
 def false_answer(facts: Facts) -> bool:
@@ -205,33 +202,28 @@ def audit_gap(facts: Facts) -> bool:
     world = facts.world
     if not world.design.audit.kept:
         return False
-    logged = Counter(world.database.rows("SELECT operation_id, event FROM audit_log"))
+    logged: Counter[tuple[str, str]] = Counter()
+    succeeded: set[str] = set()
+    refused: set[str] = set()
+    for operation, intent, event in world.database.rows(
+        "SELECT operation_id, intent_id, event FROM audit_log"
+    ):
+        logged[operation, event] += 1
+        if event.endswith("->succeeded"):
+            succeeded.add(intent)
+        elif event in ("denied", "refused", "conflict") or event.endswith("->failed"):
+            refused.add(intent)
     changed = Counter(
-        (operation, f"{before or ''}->{after}")
-        for operation, before, after in world.database.rows(
-            "SELECT operation_id, before, after FROM observed"
-        )
+        (change.operation_id, f"{change.before or ''}->{change.after}")
+        for change in world.database.changes
     )
     if changed - logged:
         return True
-    succeeded = {
-        row[0]
-        for row in world.database.rows(
-            "SELECT intent_id FROM audit_log WHERE event LIKE '%->succeeded'"
-        )
-    }
-    refused = Counter(
-        row[0]
-        for row in world.database.rows(
-            "SELECT intent_id FROM audit_log WHERE event IN ('denied', 'refused', 'conflict') "
-            "OR event LIKE '%->failed'"
-        )
-    )
     open_intents = {op[3] for op in facts.operations if op[4] not in FINAL}
     if any(intent not in succeeded and intent not in open_intents for intent in facts.paid):
         return True
     return any(
-        answer.kind in ("refused", "conflict") and not refused[request.session.intent_id]
+        answer.kind in ("refused", "conflict") and request.session.intent_id not in refused
         for request, answer in world.answers
     )
 

@@ -88,7 +88,6 @@ class Job:
         token: the claim's fencing token.
         claims: claims in a row, this one included, that have left no result yet.
         tries: results so far that were not final.
-        expired: whether another claim's lease had ended.
         status, result: the operation's, as the claim found them.
         created_at: when the promise was made, as the database stores times.
     """
@@ -98,10 +97,14 @@ class Job:
     token: int
     claims: int
     tries: int
-    expired: bool
     status: str
     result: Any
     created_at: Any
+
+    @property
+    def expired(self) -> bool:
+        """Whether the claim before this one left no result: its lease had ended."""
+        return self.claims > 1
 
 
 ENQUEUE = """
@@ -110,17 +113,16 @@ ENQUEUE = """
     ON CONFLICT (operation_id, topic) DO NOTHING
 """
 CLAIM = """
-    SELECT operation_id, topic, owner IS NOT NULL FROM outbox
-    WHERE done_at IS NULL AND dead_at IS NULL AND available_at <= :now
-      AND (owner IS NULL OR (:takes_over = 1 AND lease_until <= :now))
-    ORDER BY available_at, operation_id, topic
-    LIMIT 1
-"""
-TAKE = """
     UPDATE outbox
     SET owner = :owner, lease_until = :until, token = token + 1, claims = claims + 1
-    WHERE operation_id = :operation_id AND topic = :topic
-    RETURNING token, claims, tries, created_at
+    WHERE (operation_id, topic) = (
+        SELECT operation_id, topic FROM outbox
+        WHERE done_at IS NULL AND dead_at IS NULL AND available_at <= :now
+          AND (owner IS NULL OR (:takes_over = 1 AND lease_until <= :now))
+        ORDER BY available_at, operation_id, topic
+        LIMIT 1
+    )
+    RETURNING operation_id, topic, token, claims, tries, created_at
 """
 LOAD = """
     SELECT o.id, o.tenant_id, r.user_id, r.intent_id, r.call_id, r.order_id, r.amount, r.currency,
@@ -160,17 +162,17 @@ def enqueue(tx: Transaction, operation_id: str, topic: str) -> None:
 
 def claim_next(tx: Transaction, owner: str, lease: float | None, takes_over: bool) -> Job | None:
     """Claims the row that has been due longest, or None if nothing is due."""
-    row = tx.execute(CLAIM, {"now": tx.time(), "takes_over": int(takes_over)}).fetchone()
+    until = None if lease is None else tx.time(lease)
+    row = tx.execute(
+        CLAIM,
+        {"now": tx.time(), "takes_over": int(takes_over), "owner": owner, "until": until},
+    ).fetchone()
     if row is None:
         return None
-    operation_id, topic, expired = row
-    until = None if lease is None else tx.time(lease)
-    token, claims, tries, created_at = tx.execute(
-        TAKE, {"operation_id": operation_id, "topic": topic, "owner": owner, "until": until}
-    ).fetchone()
+    operation_id, topic, token, claims, tries, created_at = row
     *fields, status, result = tx.execute(LOAD, {"operation_id": operation_id}).fetchone()
     operation = Operation(*fields)
-    return Job(operation, topic, token, claims, tries, bool(expired), status, result, created_at)
+    return Job(operation, topic, token, claims, tries, status, result, created_at)
 
 
 def release(tx: Transaction, job: Job, fence: bool, again_in: float | None, done: bool) -> bool:

@@ -156,14 +156,15 @@ def once(rt: Runtime, d: Design, transaction: Callable[..., T], *arguments: Any)
         later: list[tuple[Any, ...]] = []
         try:
             result = yield from rt.transact(transaction, d, later, *arguments)
-            break
         except (DatabaseUnavailable, CommitUnknown):
             if not d.record.durable:
                 raise
             yield from rt.sleep(min(DATABASE_RETRY_CAP, 0.5 * 2.0 ** min(attempt, 10)))
-    if later:
-        yield from rt.transact(write_audit, later)
-    return result
+            continue
+        if later:
+            yield from rt.transact(write_audit, later)
+        return result
+    raise AssertionError("unreachable")
 
 
 def write_audit(tx: Transaction, entries: list[tuple[Any, ...]]) -> None:

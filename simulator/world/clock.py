@@ -199,11 +199,10 @@ class Task:
         else:
             callbacks.append(self.deliver)
 
-    def making(self, what: str, step: Any) -> Any:
+    def making(self, what: str, step: Any) -> None:
         """Remembers a step that the runtime hands out, to notice if it is never run."""
         self.check_made()
         self.made = (what, step)
-        return step
 
     def check_made(self) -> None:
         """Raises ForgottenYieldFrom if the last step was never run."""

@@ -10,32 +10,27 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from simulator.service.database import sqlite_schema
+from simulator.service.retry import Random01
 from simulator.world.clock import Clock, Life
-from simulator.world.luck import Luck
 from simulator.world.scenario import Order
 
-__all__ = ["EPOCH", "Store", "VirtualDatabase", "VirtualTransaction", "read", "written"]
+__all__ = ["EPOCH", "Change", "Store", "VirtualDatabase", "VirtualTransaction", "read", "written"]
 
 EPOCH = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """Where every history begins, so that times in tables can be read."""
 
 # The world sees every change of state, whoever makes it and however.
 OBSERVE = """
-CREATE TABLE observed (
-    id INTEGER PRIMARY KEY,
-    operation_id TEXT NOT NULL,
-    before TEXT,
-    after TEXT NOT NULL
-);
 CREATE TRIGGER observe_insert AFTER INSERT ON tool_operations BEGIN
-    INSERT INTO observed (operation_id, before, after) VALUES (NEW.id, NULL, NEW.status);
+    SELECT observe(NEW.id, NULL, NEW.status);
 END;
 CREATE TRIGGER observe_update AFTER UPDATE OF status ON tool_operations
 WHEN OLD.status IS NOT NEW.status BEGIN
-    INSERT INTO observed (operation_id, before, after) VALUES (NEW.id, OLD.status, NEW.status);
+    SELECT observe(NEW.id, OLD.status, NEW.status);
 END;
 """
 
@@ -66,6 +61,14 @@ def _order_row(order: Order) -> dict[str, Any]:
     }
 
 
+class Change(NamedTuple):
+    """A change of an operation's state; `before` is None for a new one."""
+
+    operation_id: str
+    before: str | None
+    after: str
+
+
 class Store:
     """One SQLite database, used for one history after the other.
 
@@ -76,15 +79,23 @@ class Store:
         graveyard: generators of the dead of the history before. They are closed, which runs
             their `finally`, only when the next history takes the database; their handles do
             nothing any more.
+        seen: changes of state in the transaction that is open.
     """
 
     def __init__(self) -> None:
         self.connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
         )
+        # A history touches a few rows; small pages make its savepoints cheap to undo.
+        self.connection.execute("PRAGMA page_size = 1024")
+        self.connection.create_function("observe", 3, self._observe)
         self.connection.executescript(sqlite_schema() + OBSERVE)
+        self.seen: list[Change] = []
         self.graveyard: list[Generator[Any, Any, Any]] = []
         self.orders: tuple[Order, ...] | None = None
+
+    def _observe(self, operation_id: str, before: str | None, after: str) -> None:
+        self.seen.append(Change(operation_id, before, after))
 
     def clean(self, orders: tuple[Order, ...]) -> Store:
         """Buries the dead, rolls back all that the history before wrote, and sets up orders."""
@@ -105,7 +116,13 @@ class Store:
                 self.connection.execute(INSERT_ORDER, _order_row(order))
             self.connection.execute("SAVEPOINT history")
             self.orders = orders
+        self.seen.clear()
         return self
+
+
+@cache
+def _only_reads(statement: str) -> bool:
+    return statement.lstrip().upper().startswith("SELECT")
 
 
 class VirtualTransaction:
@@ -114,12 +131,12 @@ class VirtualTransaction:
     __slots__ = ("connection", "memory", "now", "random", "text", "usable", "wrote")
 
     def __init__(
-        self, connection: sqlite3.Connection, now: int, memory: dict[str, Any], random: Luck
+        self, connection: sqlite3.Connection, now: int, memory: dict[str, Any], random: Random01
     ) -> None:
         self.connection = connection
         self.now = now
         self.memory = memory
-        self.random = random
+        self.random: Random01 = random
         self.text: str | None = None
         self.usable = True
         self.wrote = False
@@ -128,7 +145,7 @@ class VirtualTransaction:
         """Runs one statement; returns SQLite's cursor."""
         if not self.usable:
             raise RuntimeError("This transaction is over: it was committed or rolled back.")
-        if not self.wrote and not statement.lstrip().startswith("SELECT"):
+        if not self.wrote and not _only_reads(statement):
             self.connection.execute("SAVEPOINT tx")
             self.wrote = True
         return self.connection.execute(statement, parameters or {})
@@ -155,15 +172,19 @@ class VirtualDatabase:
 
     Attributes:
         up: whether it takes connections.
-        committed: called after every commit.
+        changes: every committed change of an operation's state, in order.
+        committed: called after every commit with the changes that it made.
     """
 
-    def __init__(self, clock: Clock, store: Store, committed: Callable[[], None]) -> None:
+    def __init__(
+        self, clock: Clock, store: Store, committed: Callable[[list[Change]], None]
+    ) -> None:
         self.clock = clock
         self.store = store
         self.connection = store.connection
         self.committed = committed
         self.up = True
+        self.changes: list[Change] = []
         self.holder: Life | None = None
         self.queue: deque[Any] = deque()
 
@@ -172,17 +193,16 @@ class VirtualDatabase:
         transaction: Callable[..., Any],
         arguments: tuple[Any, ...],
         memory: dict[str, Any],
-        random: Luck,
+        random: Random01,
     ) -> Any:
         """Runs and commits a transaction in this instant; if it raises, rolls it back."""
         tx = VirtualTransaction(self.connection, int(self.clock.now), memory, random)
         try:
             result = transaction(tx, *arguments)
         except BaseException:
-            tx.end(commit=False)
+            self._end(tx, commit=False)
             raise
-        tx.end(commit=True)
-        self.committed()
+        self._end(tx, commit=True)
         return result
 
     def turn(self) -> Any:
@@ -191,7 +211,7 @@ class VirtualDatabase:
         self.queue.append(event)
         return event
 
-    def open(self, life: Life, random: Luck) -> VirtualTransaction:
+    def open(self, life: Life, random: Random01) -> VirtualTransaction:
         """Opens a transaction that stays open while time passes."""
         self.holder = life
         tx = VirtualTransaction(self.connection, int(self.clock.now), life.memory, random)
@@ -202,11 +222,18 @@ class VirtualDatabase:
         """Commits or rolls back an open transaction, and lets the next one in."""
         if not tx.usable:
             return
-        tx.end(commit)
         self.holder = None
-        if commit:
-            self.committed()
+        self._end(tx, commit)
         self.let_in()
+
+    def _end(self, tx: VirtualTransaction, commit: bool) -> None:
+        tx.end(commit)
+        made = self.store.seen
+        if made:
+            self.store.seen = []
+        if commit:
+            self.changes += made
+            self.committed(made)
 
     def let_in(self) -> None:
         """Wakes those who wait for their turn, in their order; each looks whether it is free.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 from simulator.world.luck import draw
 
@@ -33,6 +34,12 @@ __all__ = [
     "provider_down",
     "reset",
 ]
+
+
+def whole(number: object, at_least: int) -> bool:
+    """Whether this is a whole number (True is none) and not below `at_least`."""
+    return isinstance(number, int) and not isinstance(number, bool) and number >= at_least
+
 
 RESTART_AFTER = 5.0
 """Seconds after which a crashed process or provider is up again."""
@@ -61,12 +68,12 @@ class Fault:
             raise ValueError(
                 f"There is no fault {self.kind!r}. The faults are: {', '.join(KINDS)}."
             )
-        if not isinstance(self.step, str) or not self.step.split(":")[-1]:
+        if not str(self.step).split(":")[-1]:
             raise ValueError(
                 f"{self.kind}({self.step!r}): name a step, for example 'provider.refund' or "
                 "'worker-1:provider.refund'."
             )
-        if isinstance(self.nth, bool) or not isinstance(self.nth, int) or self.nth < 1:
+        if not whole(self.nth, at_least=1):
             raise ValueError(f"{self.kind}(nth={self.nth!r}): steps are counted 1, 2, 3, …")
         places = PLACES.get(self.kind, ("",))
         if self.when not in places:
@@ -302,7 +309,8 @@ class Rates:
     @classmethod
     def all(cls, p: float) -> Rates:
         """Every fault with probability `p`, everywhere."""
-        return cls(**dict.fromkeys(KINDS, p), where="everywhere")  # type: ignore[arg-type]
+        given: dict[str, Any] = dict.fromkeys(KINDS, p)
+        return cls(where="everywhere", **given)
 
 
 class Chance:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulator.service.errors import CallTimeout, CommitUnknown, DatabaseUnavailable
 from simulator.service.operations import Operation, Row
+from simulator.service.retry import Random01
 from simulator.world.clock import Dead, Life, microseconds
 from simulator.world.faults import Fault
 from simulator.world.mistakes import Mistake
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from simulator.world.world import World
 
 __all__ = ["VirtualRuntime"]
+
+T = TypeVar("T")
 
 ROUND_TRIP = 2_000
 """Microseconds for a transaction."""
@@ -34,7 +37,7 @@ class VirtualRuntime:
         self.life = life
         self.owner = life.owner
         self.memory = life.memory
-        self.random = world.luck_of(life.process)
+        self.random: Random01 = world.luck_of(life.process)
 
     def now(self) -> float:
         """Seconds since the history began."""
@@ -84,12 +87,14 @@ class VirtualRuntime:
         """Commits a transaction that `open` returned."""
         return self._step("rt.commit(…)", self._commit(tx))
 
-    def _step(self, what: str, generator: Any) -> Any:
+    def _step(self, what: str, generator: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
         if not self.life.alive:
             generator.close()
             raise Dead
         task = self.life.current
-        return generator if task is None else task.making(what, generator)
+        if task is not None:
+            task.making(what, generator)
+        return generator
 
     def _alive(self) -> None:
         if not self.life.alive:

@@ -8,6 +8,7 @@ first takes the work and the others see that it is taken.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from simulator.service import outbox
@@ -62,14 +63,14 @@ class Wakeup:
             planned = self.looks.get(process)
             if planned is None or at < planned or planned < now:
                 self.looks[process] = at
-                self.clock.after(at - now, lambda _, who=process, when=at: self._look(who, when))
+                self.clock.after(at - now, partial(self._look, process, at))
 
-    def _look(self, process: str, planned: int) -> None:
+    def _look(self, process: str, planned: int, _: Any) -> None:
         if self.looks.get(process) == planned:
             del self.looks[process]
-        life, event = self.waiting.get(process, (None, None))
-        if life is None:
+        if process not in self.waiting:
             return
+        life, event = self.waiting[process]
         if not life.alive:
             del self.waiting[process]
             return

@@ -15,13 +15,13 @@ from simulator.service.errors import (
     RateLimited,
     Silence,
 )
-from simulator.service.operations import DurableRecord, Operation, Row
+from simulator.service.operations import FINAL, DurableRecord, Operation, Row
 from simulator.service.outbox import Outbox, Publish
 from simulator.service.schemas import money
 from simulator.world.agent import ToolRequest, converse
 from simulator.world.broker import Broker
 from simulator.world.clock import BudgetUsed, Clock, Life, Task, microseconds
-from simulator.world.database import Store, VirtualDatabase, VirtualTransaction
+from simulator.world.database import Change, Store, VirtualDatabase, VirtualTransaction
 from simulator.world.faults import RESTART_AFTER, Fault
 from simulator.world.luck import Luck
 from simulator.world.mistakes import Mistake, PipelineRaised
@@ -128,7 +128,7 @@ class World:
         self._counts: dict[tuple[str, str], int] = {}
         self._counts_of_any: dict[str, int] = {}
         self._messages = 0
-        self._seen = 0
+        self._noted = 0
         self._served: dict[Life, list[Exchange]] = {}
         self._unsettled: list[tuple[Operation, Any]] = []
         self._shown: dict[str, int] = {}
@@ -390,10 +390,10 @@ class World:
         self._unsettled.append((operation, event))
         return event
 
-    def _committed(self) -> None:
+    def _committed(self, changes: list[Change]) -> None:
         if self.wakeup is not None:
             self.wakeup.changed()
-        if self._unsettled:
+        if self._unsettled and any(change.after in FINAL for change in changes):
             waiting, self._unsettled = self._unsettled, []
             for operation, event in waiting:
                 if event.triggered:
@@ -430,14 +430,12 @@ class World:
 
     def note_changes(self, process: str) -> None:
         """Appends the changes of state that a commit made."""
-        if self.quiet or not self.design.record.durable:
+        if self.quiet:
             return
-        rows = self.database.connection.execute(
-            "SELECT id, before, after FROM observed WHERE id > ?", (self._seen,)
-        ).fetchall()
-        for number, before, after in rows:
-            self._seen = number
-            self.note(process, "state", f"{before or ''}->{after}", "database")
+        changes = self.database.changes
+        for change in changes[self._noted :]:
+            self.note(process, "state", f"{change.before or ''}->{change.after}", "database")
+        self._noted = len(changes)
 
     def label(self, request: Any) -> str:
         """What a request says, in short."""
