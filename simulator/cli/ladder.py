@@ -17,7 +17,7 @@ from simulator.experiments.replay import replay
 from simulator.experiments.simulate import Estimate, simulate
 from simulator.service.designs import LADDER
 from simulator.world.faults import Rates, lose_response
-from simulator.world.scenario import Scenario
+from simulator.world.scenario import AgentSettings, Scenario
 
 if TYPE_CHECKING:
     from simulator.experiments.run import Run
@@ -46,6 +46,9 @@ SETTINGS = {
 }
 #: Faults in a history at most. All but SAFE fall with one.
 MAX_FAULTS = 2
+#: An agent that thinks anew when it hears nothing, and asks the other instance: without it a key
+#: that the model makes up, and a record in one instance's memory, would look safe.
+MEASURED = Scenario.one_refund().but(agent=AgentSettings(new_thought=True, elsewhere=True))
 #: Every kind of fault strikes at every step with this probability.
 RATE = 0.01
 
@@ -58,11 +61,13 @@ COLUMNS = {
     "stuck": "stuck",
     "tasks": "needless_task",
 }
-WHAT_COLUMNS_MEAN = (
+WHAT_IT_SAYS = (
     "doubled: paid more than once. lost: owed and never paid. false: told what is not true. "
     "untold: not told how it ended. stuck: never finished. tasks: a human was asked without "
     "need. Below each share its 95 % interval. answer: time to the final answer, the median "
-    "and, below it, what 99 of 100 customers waited at most."
+    "and, below it, what 99 of 100 customers waited at most. An agent that hears nothing "
+    "thinks anew and asks the other instance. RESERVED makes a difference only where two "
+    "refunds share an order, as in history 6."
 )
 
 
@@ -154,7 +159,7 @@ def run(out: Path, *, refunds: int, seed: int) -> None:
         name = exploration.design.name.lower().replace("_", "-")
         draw(shown(exploration), out / f"{number:02d}-{name}.png")
     measured = [
-        simulate(exploration.design, Rates.all(RATE), refunds=refunds, seed=seed)
+        simulate(exploration.design, Rates.all(RATE), refunds, seed, MEASURED)
         for exploration in tqdm(found, desc="refunds", delay=2, leave=False, disable=None)
     ]
     click.echo(
@@ -163,7 +168,7 @@ def run(out: Path, *, refunds: int, seed: int) -> None:
     )
     click.echo(table(measured))
     click.echo()
-    click.echo(textwrap.fill(WHAT_COLUMNS_MEAN, 84))
+    click.echo(textwrap.fill(WHAT_IT_SAYS, 84))
     click.echo(
         f"\n{len(found)} pictures of these histories are in {out.absolute()} "
         f"({time.monotonic() - began:.0f} s)."
