@@ -34,7 +34,8 @@ def loaded(statement: str, *names: str) -> list[str]:
     """Which of these modules a fresh interpreter has loaded after a statement."""
     code = (
         f"{statement}\nimport sys\n"
-        f"print(*[n for n in {names!r} if any(m == n or m.startswith(n + '.') for m in sys.modules)])"
+        f"print(*[n for n in {names!r} "
+        "if any(m == n or m.startswith(n + '.') for m in sys.modules)])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

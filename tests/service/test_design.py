@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from random import Random
+from typing import Any
+
+import pytest
+
+from simulator.service.answers import Answer, FromRecord
+from simulator.service.balance import CheckThenAct, NoBalance, Reserved
+from simulator.service.design import Design, PolicyMistake
+from simulator.service.errors import CallTimeout
+from simulator.service.operations import DurableRecord, MemoryRecord, NoRecord, Operation
+from simulator.service.outbox import Inline, Outbox, Publish
+from simulator.service.recovery import Blind, NoRecovery, SameKey
+from simulator.service.retry import FullJitter, NoRetry
+
+Make = Callable[..., Operation]
+WEAK: dict[str, Any] = {
+    "record": NoRecord(),
+    "balance": NoBalance(),
+    "dispatch": Inline(),
+    "recovery": NoRecovery(),
+    "answer": FromRecord(follow_up=False),
+}
+
+
+def raises(*_: Any) -> Any:
+    raise KeyError("oops")
+
+
+# Pairs that make no sense.
+
+
+@pytest.mark.parametrize(
+    ("slots", "words"),
+    [
+        ({"dispatch": Outbox()}, r"outbox row belongs to a durable record.*DurableRecord\(\)"),
+        ({"dispatch": Outbox(), "record": MemoryRecord()}, "outbox row belongs to a durable"),
+        ({"dispatch": Publish()}, "finds nothing in this one's memory"),
+        ({"dispatch": Publish("before"), "record": MemoryRecord()}, "nothing in this one's memory"),
+        ({"balance": Reserved()}, "reservation that no record remembers"),
+        ({"balance": Reserved(), "record": MemoryRecord()}, "reservation that no record remembers"),
+        ({"recovery": SameKey()}, r"recovery works on the rows of an outbox.*Outbox\(\)"),
+        ({"recovery": Blind(), "record": DurableRecord()}, "recovery works on the rows"),
+        ({"answer": FromRecord()}, "follow-up message is sent through the outbox"),
+        (
+            {"answer": FromRecord(), "record": DurableRecord(), "dispatch": Publish()},
+            "follow-up message is sent through the outbox",
+        ),
+    ],
+)
+def test_policies_that_make_no_sense_together_are_refused_with_the_way_out(
+    slots: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"Design 'mine' makes no sense: .*{words}"):
+        Design(name="mine", **{**WEAK, **slots})
+
+
+def test_weak_policies_that_do_fit_together_are_allowed() -> None:
+    assert Design(**WEAK).record == NoRecord()
+    assert Design(**{**WEAK, "record": MemoryRecord(), "balance": CheckThenAct()})
+    assert Design(**{**WEAK, "record": DurableRecord(), "balance": Reserved()})
+
+
+# Slots filled wrongly.
+
+
+@pytest.mark.parametrize("slot", ["record", "balance", "dispatch", "recovery", "audit"])
+def test_a_policy_of_another_slot_is_refused_by_name(slot: str) -> None:
+    with pytest.raises(ValueError, match=rf"{slot}=FullJitter.* is none of \w+, \w+") as wrong:
+        Design(**{slot: FullJitter()})
+    assert "parentheses" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    ("slot", "policy"), [("record", DurableRecord), ("dispatch", Outbox), ("recovery", SameKey)]
+)
+def test_a_policy_without_its_parentheses_is_noticed(slot: str, policy: type) -> None:
+    with pytest.raises(ValueError, match=f"{slot}=.*Write it with parentheses"):
+        Design(**{slot: policy})
+
+
+@pytest.mark.parametrize(
+    "slot",
+    ["schema", "identity", "permission", "ownership", "key", "on_silence", "answer", "retry"],
+)
+@pytest.mark.parametrize("policy", ["outcome_unknown", 3, None])
+def test_what_cannot_be_called_is_refused(slot: str, policy: Any) -> None:
+    with pytest.raises(ValueError, match=f"{slot}=.* cannot be called"):
+        Design(**{slot: policy})
+
+
+def test_a_class_in_a_slot_for_a_function_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"answer=.*with its parentheses"):
+        Design(answer=FromRecord)
+
+
+@pytest.mark.xfail(strict=True, reason="retry=NoRetry passes, and fails in the first history")
+def test_a_retry_policy_without_its_parentheses_is_noticed() -> None:
+    with pytest.raises(ValueError, match="parentheses"):
+        Design(retry=NoRetry)
+
+
+@pytest.mark.xfail(strict=True, reason="handle=5 passes, and fails in the first history")
+def test_a_pipeline_that_cannot_be_called_is_refused() -> None:
+    with pytest.raises(ValueError, match="handle"):
+        Design(handle=5)
+
+
+@pytest.mark.parametrize("slot", ["keys", "Record", "retries", "on_timeout"])
+def test_a_slot_that_there_is_not_is_named_with_those_there_are(slot: str) -> None:
+    with pytest.raises(ValueError, match=f"no slot '{slot}'. Its slots: .*record.*retry"):
+        Design().but(**{slot: None})
+
+
+def test_but_changes_one_slot_and_keeps_the_rest() -> None:
+    before = Design(name="mine")
+    after = before.but(retry=NoRetry())
+    assert after.retry == NoRetry()
+    assert after.but(name="mine", retry=before.retry) == before
+    assert after.name == "mine, changed"
+
+
+def test_but_refuses_nonsense_too() -> None:
+    with pytest.raises(ValueError, match="makes no sense"):
+        Design().but(record=NoRecord())
+
+
+def test_a_design_cannot_be_changed_in_place() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Design().retry = NoRetry()
+
+
+# What policies return.
+
+
+@pytest.mark.parametrize("key", [42, b"key", "", "k" * 256, ["k"], True])
+def test_a_key_that_is_no_short_text_is_the_policys_mistake(key: Any, make_operation: Make) -> None:
+    with pytest.raises(PolicyMistake, match=r"`key`.*Expected: a text of 1 to 255") as mistake:
+        Design(key=lambda operation, attempt: key).key_for(make_operation(), 3)
+    assert mistake.value.slot == "key"
+    assert mistake.value.called_with[1] == 3
+    assert mistake.value.returned is key
+
+
+@pytest.mark.parametrize("key", ["k", "k" * 255, None])
+def test_a_key_is_a_text_of_1_to_255_characters_or_none(key: Any, make_operation: Make) -> None:
+    # 255 is Stripe's limit (reference, section 4).
+    assert Design(key=lambda operation, attempt: key).key_for(make_operation(), 0) == key
+
+
+@pytest.mark.parametrize("word", ["unknown", None, True, "Failed", 1])
+def test_a_word_that_silence_does_not_have_is_the_policys_mistake(
+    word: Any, make_operation: Make
+) -> None:
+    design = Design(on_silence=lambda operation, silence: word)
+    with pytest.raises(
+        PolicyMistake, match=r"`on_silence`.*'again', 'failed' or 'outcome_unknown'"
+    ):
+        design.status_after(make_operation(), CallTimeout("2 s"))
+
+
+@pytest.mark.parametrize("delay", [-1, float("nan"), float("inf"), "1", True, [1.0]])
+def test_a_delay_that_nobody_can_wait_is_the_policys_mistake(delay: Any) -> None:
+    with pytest.raises(PolicyMistake, match=r"`retry`.*seconds, a number from 0 up, or None"):
+        Design(retry=lambda attempt, random: delay).delay_after(0, Random(1))
+
+
+@pytest.mark.parametrize(("delay", "seconds"), [(0, 0.0), (1.5, 1.5), (None, None)])
+def test_a_retry_may_be_a_plain_function(delay: Any, seconds: Any) -> None:
+    design = Design(retry=lambda attempt, random: delay)
+    assert design.delay_after(0, Random(1)) == seconds
+
+
+@pytest.mark.parametrize("answer", ["done", None, ("done", "paid"), Answer("paid", "hooray")])
+def test_an_answer_of_no_known_kind_is_the_policys_mistake(answer: Any) -> None:
+    with pytest.raises(PolicyMistake, match=r"`answer`.*an Answer of kind conflict, done"):
+        Design(answer=lambda begun, row: answer).answer_to("known", None)
+
+
+def test_a_policy_that_raises_is_named_with_its_arguments_and_its_error(
+    make_operation: Make,
+) -> None:
+    design = Design(key=raises, on_silence=raises, retry=raises, answer=raises)
+    for ask in (
+        lambda: design.key_for(make_operation(), 0),
+        lambda: design.status_after(make_operation(), CallTimeout("2 s")),
+        lambda: design.delay_after(0, Random(1)),
+        lambda: design.answer_to("known", None),
+    ):
+        with pytest.raises(PolicyMistake, match=r"raised KeyError: 'oops'. Expected: a value") as e:
+            ask()
+        assert isinstance(e.value.__cause__, KeyError)
+
+
+def test_a_policy_of_the_wrong_shape_says_so(make_operation: Make) -> None:
+    with pytest.raises(PolicyMistake, match=r"`key`.*TypeError.*takes 1 positional argument"):
+        Design(key=lambda operation: "k").key_for(make_operation(), 0)
+
+
+def test_a_mistake_shows_no_address_of_this_machine(make_operation: Make) -> None:
+    with pytest.raises(PolicyMistake) as mistake:
+        Design(key=lambda operation, attempt: object()).key_for(make_operation(), 0)
+    assert "0x" not in str(mistake.value)
+
+
+# Our own key.
+
+
+def test_our_record_is_found_by_the_intent_whatever_the_provider_is_sent() -> None:
+    design = Design(key=lambda operation, attempt: None)
+    first = design.identify("tenant", "intent-1", "one thought")
+    assert first == design.identify("tenant", "intent-1", "another thought")
+    assert first != design.identify("tenant", "intent-2", "one thought")
+    assert first != design.identify("another", "intent-1", "one thought")

@@ -1,0 +1,360 @@
+"""The worker on plain ground: one claim after the other, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator.service.answers import FromRecord
+from simulator.service.design import Design
+from simulator.service.designs import SAFE
+from simulator.service.errors import CallTimeout, CommitUnknown, Declined
+from simulator.service.operations import FINAL, Operation
+from simulator.service.outbox import Job, Outbox
+from simulator.service.pipeline import Outcome, finish, once, pay
+from simulator.service.pipeline import handle as answer_call
+from simulator.service.recovery import Blind, NoRecovery, SameKey
+from simulator.service.retry import Fixed, NoRetry
+from simulator.service.schemas import Session, ToolCall
+from simulator.service.worker import claim, start, tell
+
+PAID = Outcome("succeeded", "REF-1")
+UNKNOWN = Outcome("outcome_unknown", "no answer from the provider.")
+
+
+class Shift:
+    """A worker whose every step the test takes."""
+
+    def __init__(self, runtime: Any, run: Any, design: Design) -> None:
+        self.runtime, self.run, self.design = runtime, run, design
+        self.desk = runtime.desk
+
+    def claim(self, owner: str = "worker-1#1") -> Job | None:
+        job: Job | None = self.run(once(self.runtime, self.design, claim, owner))
+        return job
+
+    def claimed(self, owner: str = "worker-1#1") -> Job:
+        job = self.claim(owner)
+        assert job is not None
+        return job
+
+    def finish(self, job: Job, outcome: Outcome) -> bool:
+        done: bool = self.run(once(self.runtime, self.design, finish, job.operation, outcome, job))
+        return done
+
+    def events(self) -> list[str]:
+        return [row[0] for row in self.desk.rows("SELECT event FROM audit_log ORDER BY id")]
+
+    def topics(self) -> list[str]:
+        rows = self.desk.rows("SELECT topic FROM outbox WHERE done_at IS NULL ORDER BY topic")
+        return [row[0] for row in rows]
+
+
+@pytest.fixture
+def shift(
+    runtime: Any, run: Any, make_call: Callable[..., ToolCall], session: Session
+) -> Callable[..., Shift]:
+    """A worker that finds one refund of 500.00 in the outbox."""
+
+    def begin(design: Design = SAFE) -> Shift:
+        run(answer_call(runtime, design, make_call(), session))
+        return Shift(runtime, run, design)
+
+    return begin
+
+
+Begin = Callable[..., Shift]
+
+
+def test_a_claimed_refund_is_being_processed(shift: Begin) -> None:
+    work = shift()
+    job = work.claimed()
+    assert (job.topic, job.token, job.operation.amount) == ("refund", 1, 500_00)
+    assert work.desk.status() == "processing"
+    assert work.claim("worker-2#1") is None
+
+
+def test_a_paid_refund_is_booked_and_the_customer_is_promised_a_word(shift: Begin) -> None:
+    work = shift()
+    assert work.finish(work.claimed(), PAID) is True
+    assert work.desk.status() == "succeeded"
+    assert work.desk.balance() == (500_00, 0)
+    assert work.topics() == ["tell"]
+    assert work.events() == ["->pending", "pending->processing", "processing->succeeded"]
+
+
+def test_a_declined_refund_gives_the_balance_back(shift: Begin, run: Any) -> None:
+    work = shift()
+    job = work.claimed()
+    work.runtime.answers.append(Declined("the card was closed."))
+    work.finish(job, run(pay(work.runtime, SAFE, job.operation, job.tries)))
+    assert work.desk.status() == "failed"
+    assert work.desk.balance() == (0, 0)
+    assert work.topics() == ["tell"]
+
+
+def test_an_unknown_outcome_keeps_the_reservation_and_comes_back_later(shift: Begin) -> None:
+    work = shift(SAFE.but(retry=Fixed(5.0, 8)))
+    work.finish(work.claimed(), UNKNOWN)
+    assert work.desk.status() == "outcome_unknown"
+    assert work.desk.balance() == (0, 500_00)
+    assert work.claim() is None
+    work.desk.seconds += 5.0
+    job = work.claimed()
+    assert (job.tries, job.token, job.expired) == (1, 2, False)
+    assert work.desk.status() == "processing"
+
+
+def test_after_the_retry_policy_has_given_up_it_is_looked_into_at_the_recoverys_pace(
+    shift: Begin,
+) -> None:
+    work = shift(SAFE.but(retry=NoRetry(), recovery=SameKey(every=300.0)))
+    work.finish(work.claimed(), UNKNOWN)
+    work.desk.seconds += 299.0
+    assert work.claim() is None
+    work.desk.seconds += 1.0
+    assert work.claim() is not None
+
+
+def test_without_recovery_nobody_looks_at_an_unknown_outcome_again(shift: Begin) -> None:
+    work = shift(SAFE.but(recovery=NoRecovery()))
+    work.finish(work.claimed(), UNKNOWN)
+    work.desk.seconds += 10**6
+    assert work.claim() is None
+    assert work.desk.status() == "outcome_unknown"
+
+
+# Claims that expire.
+
+
+def test_an_expired_claim_is_an_unknown_outcome_never_a_free_one(shift: Begin) -> None:
+    work = shift()
+    work.claimed()
+    work.desk.seconds += 30.0
+    job = work.claimed("worker-2#1")
+    assert job.expired
+    assert work.events()[-2:] == ["processing->outcome_unknown", "outcome_unknown->processing"]
+
+
+def test_a_blind_recovery_takes_an_expired_claim_for_a_free_one(shift: Begin) -> None:
+    work = shift(SAFE.but(recovery=Blind()))
+    work.claimed()
+    work.desk.seconds += 30.0
+    assert work.claim("worker-2#1") is not None
+    assert work.events() == ["->pending", "pending->processing"]
+
+
+@pytest.mark.parametrize("late", [PAID, UNKNOWN, Outcome("failed", "declined")])
+def test_a_zombies_result_changes_nothing(late: Outcome, shift: Begin) -> None:
+    work = shift()
+    zombie = work.claimed()
+    work.desk.seconds += 30.0
+    work.claimed("worker-2#1")
+    tables = ("tool_operations", "outbox", "orders", "audit_log", "tasks")
+    seen = [work.desk.rows(f"SELECT * FROM {table}") for table in tables]
+    assert work.finish(zombie, late) is False
+    assert [work.desk.rows(f"SELECT * FROM {table}") for table in tables] == seen
+
+
+def test_a_zombies_result_is_refused_after_the_refund_is_final_too(shift: Begin) -> None:
+    work = shift()
+    zombie = work.claimed()
+    work.desk.seconds += 30.0
+    work.finish(work.claimed("worker-2#1"), PAID)
+    assert work.finish(zombie, Outcome("failed", "late")) is False
+    assert work.desk.status() == "succeeded"
+    assert work.desk.balance() == (500_00, 0)
+
+
+def test_without_a_fence_a_zombie_overwrites_a_final_result(shift: Begin) -> None:
+    # 8 of 21 published systems (reference, section 5).
+    work = shift(SAFE.but(dispatch=Outbox(fence=False)))
+    zombie = work.claimed()
+    work.desk.seconds += 30.0
+    work.finish(work.claimed("worker-2#1"), PAID)
+    assert work.finish(zombie, Outcome("failed", "late")) is True
+    assert work.desk.status() == "failed"
+
+
+def test_a_finish_that_runs_twice_books_once(shift: Begin) -> None:
+    work = shift()
+    job = work.claimed()
+    work.runtime.acks += [CommitUnknown("broken")]
+    work.finish(job, PAID)
+    assert work.runtime.transactions[-2:] == ["finish", "finish"]
+    assert work.desk.balance() == (500_00, 0)
+    assert work.events().count("processing->succeeded") == 1
+
+
+def test_a_claim_that_nobody_acknowledged_is_not_lost(shift: Begin) -> None:
+    work = shift()
+    work.runtime.acks += [CommitUnknown("broken")]
+    assert work.claim() is None  # the first commit took effect: the row is claimed
+    work.desk.seconds += 30.0
+    job = work.claimed()
+    assert work.finish(job, PAID) is True
+
+
+def test_a_final_refund_that_is_claimed_once_more_is_only_ticked_off(shift: Begin) -> None:
+    work = shift()
+    job = work.claimed()
+    work.desk.execute("UPDATE tool_operations SET status = 'succeeded'")
+    work.desk.seconds += 30.0
+    assert work.claim("worker-2#1") is None
+    assert work.desk.status() == "succeeded"
+    assert work.desk.rows("SELECT done_at FROM outbox WHERE topic = 'refund'") == [
+        (work.desk.time(),)
+    ]
+    assert work.finish(job, UNKNOWN) is False
+
+
+# When to stop, and ask a human.
+
+
+@pytest.mark.parametrize("most", [1, 3, 8])
+def test_work_that_kills_its_workers_is_set_aside_after_so_many_claims(
+    most: int, shift: Begin
+) -> None:
+    work = shift(SAFE.but(dispatch=Outbox(max_attempts=most)))
+    for number in range(most):
+        assert work.claim(f"worker-{number}") is not None
+        work.desk.seconds += 30.0
+    assert work.claim("worker-last") is None
+    assert work.desk.rows("SELECT topic FROM tasks") == [("refund",)]
+    assert f"Claimed {most} times" in work.desk.one("SELECT reason FROM tasks")[0]
+    assert work.desk.status() == "outcome_unknown"  # it may have been paid
+    assert work.desk.balance() == (0, 500_00)
+    assert work.events()[-1] == "task"
+    work.desk.seconds += 10**6
+    assert work.claim() is None
+
+
+def test_results_between_claims_keep_a_row_alive(shift: Begin) -> None:
+    work = shift(SAFE.but(dispatch=Outbox(max_attempts=2), retry=Fixed(1.0, None)))
+    for _ in range(10):
+        work.finish(work.claimed(), UNKNOWN)
+        work.desk.seconds += 1.0
+    assert work.desk.rows("SELECT * FROM tasks") == []
+
+
+def test_past_the_horizon_nothing_is_sent_any_more_and_a_human_is_asked(shift: Begin) -> None:
+    work = shift(SAFE.but(recovery=SameKey(horizon=3600.0), retry=Fixed(60.0, None)))
+    work.finish(work.claimed(), UNKNOWN)
+    work.desk.seconds = 3599.0
+    work.finish(work.claimed(), UNKNOWN)
+    work.desk.seconds = 3700.0
+    assert work.claim() is None
+    assert work.desk.rows("SELECT topic FROM tasks") == [("refund",)]
+    assert "forget the key" in work.desk.one("SELECT reason FROM tasks")[0]
+    assert work.desk.status() == "outcome_unknown"
+    assert work.desk.balance() == (0, 500_00)
+
+
+def test_the_horizon_is_counted_from_the_promise_not_from_the_last_try(shift: Begin) -> None:
+    work = shift(SAFE.but(recovery=SameKey(horizon=100.0), retry=Fixed(30.0, None)))
+    tries = 0
+    while work.claim() is not None:
+        tries += 1
+        work.finish(work_job(work), UNKNOWN)
+        work.desk.seconds += 30.0
+    assert tries == 4  # at 0, 30, 60 and 90 s
+
+
+def work_job(work: Shift) -> Job:
+    """The claim that is open, as the worker that holds it knows it."""
+    token, claims, tries, created_at = work.desk.one(
+        "SELECT token, claims, tries, created_at FROM outbox WHERE owner IS NOT NULL"
+    )
+    fields = work.desk.one(
+        "SELECT o.id, o.tenant_id, r.user_id, r.intent_id, r.call_id, r.order_id, r.amount, "
+        "r.currency, r.model_key, o.idempotency_key, o.request_hash "
+        "FROM tool_operations o JOIN refunds r ON r.operation_id = o.id"
+    )
+    return Job(
+        operation=Operation(*fields),
+        topic="refund",
+        token=token,
+        claims=claims,
+        tries=tries,
+        status="processing",
+        result=None,
+        created_at=created_at,
+    )
+
+
+# Telling.
+
+
+def told(work: Shift, *answers: Any) -> None:
+    job = work.claimed()
+    assert job.topic == "tell"
+    work.runtime.answers += answers
+    work.run(tell(work.runtime, work.design, job))
+
+
+def test_the_customer_is_told_how_it_ended_once(shift: Begin) -> None:
+    work = shift()
+    work.finish(work.claimed(), PAID)
+    told(work, "read")
+    ((name, message),) = work.runtime.calls
+    assert (name, message.intent_id, message.answer.kind) == (
+        "customer.notify",
+        "intent-1",
+        "done",
+    )
+    work.desk.seconds += 10**6
+    assert work.claim() is None
+
+
+def test_a_message_that_was_not_read_is_sent_again(shift: Begin) -> None:
+    work = shift(SAFE.but(retry=Fixed(5.0, 2), recovery=SameKey(every=300.0)))
+    work.finish(work.claimed(), PAID)
+    told(work, CallTimeout("2 s"))
+    assert work.claim() is None
+    work.desk.seconds += 5.0
+    told(work, CallTimeout("2 s"))
+    work.desk.seconds += 5.0
+    assert work.claim() is None
+    work.desk.seconds += 295.0
+    told(work, "read")
+
+
+def test_a_customer_who_cannot_be_told_is_a_humans(shift: Begin) -> None:
+    work = shift(SAFE.but(recovery=SameKey(horizon=3600.0)))
+    work.finish(work.claimed(), PAID)
+    told(work, CallTimeout("2 s"))
+    work.desk.seconds = 10_000.0
+    assert work.claim() is None
+    assert work.desk.rows("SELECT topic FROM tasks") == [("tell",)]
+    assert work.desk.status() == "succeeded"
+
+
+def test_a_refund_that_failed_is_told_with_its_reason(shift: Begin) -> None:
+    work = shift()
+    work.finish(work.claimed(), Outcome("failed", "the card was closed."))
+    told(work, "read")
+    answer = work.runtime.calls[-1][1].answer
+    assert (answer.kind, "the card was closed." in answer.text) == ("refused", True)
+
+
+def test_without_a_follow_up_nothing_is_promised(shift: Begin) -> None:
+    work = shift(SAFE.but(answer=FromRecord(follow_up=False)))
+    work.finish(work.claimed(), PAID)
+    assert work.topics() == []
+
+
+# The broker's worker.
+
+
+def test_a_message_marks_its_operation_and_leaves_a_final_one_alone(shift: Begin, run: Any) -> None:
+    work = shift()
+    job = work.claimed()
+    work.desk.execute("UPDATE tool_operations SET status = 'pending'")
+    run(once(work.runtime, SAFE, start, job.operation))
+    assert work.desk.status() == "processing"
+    for status in FINAL:
+        work.desk.execute("UPDATE tool_operations SET status = :s", {"s": status})
+        run(once(work.runtime, SAFE, start, job.operation))
+        assert work.desk.status() == status
