@@ -49,9 +49,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(
-            f"simulator has no {name!r}. It has: {', '.join(sorted(_HOME))}."
-        )
+        raise AttributeError(f"simulator has no {name!r}. It has: {', '.join(sorted(_HOME))}.")
     home = _HOME[name]
     if name in ("designs", "faults"):
         value: Any = import_module(f"{home}.{name}")
