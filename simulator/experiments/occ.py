@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import simpy
 
 from simulator.experiments.statistics import mean_interval
+from simulator.experiments.storm.fleet import Step
 from simulator.experiments.storm.luck import Luck
-from simulator.experiments.storm.run import Step
 from simulator.service.retry import (
     Decorrelated,
     EqualJitter,

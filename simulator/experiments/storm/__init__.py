@@ -2,7 +2,7 @@
 
 `storm` runs one and returns a `Load`. The parts, one idea a file: `luck` (who draws what),
 `traffic` (how many refunds are wanted), `guards` (budgets and breakers), `provider` (capacity,
-queue, outages), `run` (the clients), `load` (the result).
+queue, outages), `fleet` (the clients), `run` (the function), `load` (the result).
 """
 
 from __future__ import annotations
