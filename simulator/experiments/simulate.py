@@ -70,6 +70,11 @@ class Estimate:
         found = rate_interval(self.broken[outcome], self.refunds)
         return found.rate, found.low, found.high
 
+    def interval(self, outcome: str, confidence: float = 0.95) -> tuple[float, float]:
+        """The Wilson interval of one invariant's rate."""
+        found = rate_interval(self.broken[outcome], self.refunds, confidence)
+        return found.low, found.high
+
     def time_to_answer(self, share: float) -> float:
         """Seconds within which this share (0 to 1) of the answered customers had a final
         answer; NaN if nobody had one.

@@ -58,8 +58,9 @@ PROVIDER_TIMEOUT = 2.0
 SETTLE = 5.0
 """Seconds that a caller is kept waiting for a final outcome."""
 
-DATABASE_RETRY_CAP = 30.0
-"""Seconds between two tries to reach the database, at most."""
+DATABASE_TRIES = 6
+"""Tries to get a transaction committed, 0.5 s, 1 s, 2 s … apart: 15 s, half a lease. After
+that the process gives up: a backend answers with an error, a worker is started anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
 
 
 def once(rt: Runtime, d: Design, transaction: Callable[..., T], *arguments: Any) -> Steps[T]:
-    """Runs a transaction until it is known to have been committed.
+    """Runs a transaction until it is known to have been committed, or gives up.
 
     With a durable record every transaction here may run twice and changes things once, so an
     unknown commit is simply run again. Without one, nothing protects a second run: the error
@@ -157,9 +158,9 @@ def once(rt: Runtime, d: Design, transaction: Callable[..., T], *arguments: Any)
         try:
             result = yield from rt.transact(transaction, d, later, *arguments)
         except (DatabaseUnavailable, CommitUnknown):
-            if not d.record.durable:
+            if not d.record.durable or attempt + 1 >= DATABASE_TRIES:
                 raise
-            yield from rt.sleep(min(DATABASE_RETRY_CAP, 0.5 * 2.0 ** min(attempt, 10)))
+            yield from rt.sleep(0.5 * 2.0**attempt)
             continue
         if later:
             yield from rt.transact(write_audit, later)

@@ -39,7 +39,7 @@ class Clock(Environment):
         budget: how many more events tasks may be given before the history counts as endless.
     """
 
-    def __init__(self, cap: int = 2**62, budget: int = 200_000) -> None:
+    def __init__(self, cap: int = 2**62, budget: int = 60_000) -> None:
         super().__init__(0)
         self.cap = cap
         self.budget = budget

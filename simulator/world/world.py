@@ -222,7 +222,7 @@ class World:
             if not isinstance(error, SERVICE_ERRORS):
                 raise _mistake(process, error)
             self.note(process, "error", type(error).__name__, text=str(error))
-            self.kill(self.lives[process])
+            self.kill(self.lives[process], restart=True)
 
         return ended
 
@@ -263,15 +263,19 @@ class World:
         if self.wakeup is not None:
             self.wakeup.changed()
 
-    def kill(self, life: Life) -> None:
-        """SIGKILL. It is restarted after a while, with nothing of what it knew."""
+    def kill(self, life: Life, restart: bool | None = None) -> None:
+        """SIGKILL. It is restarted after a while, with nothing of what it knew.
+
+        `restart` is by default whether faults heal; a process that gave up is always
+        started anew by whoever watches it.
+        """
         if not life.alive:
             return
         self.note(life.process, "crash", life.owner)
         self.store.graveyard += [task.generator for task in life.kill()]
         for exchange in self._served.pop(life, []):
             exchange.broken()
-        if self.heal:
+        if self.heal if restart is None else restart:
             self.clock.after(microseconds(RESTART_AFTER), lambda _: self._restart(life))
 
     def _restart(self, life: Life) -> None:

@@ -1,0 +1,100 @@
+"""The exploration misses nothing within its bound, and shows the smallest first."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from simulator import Scenario, designs, explore, replay
+from simulator.experiments.explore import faults_at
+from simulator.service.errors import ConnectionLost, Silence
+from simulator.service.operations import Operation
+from simulator.world.faults import KINDS
+
+
+def test_it_stops_at_the_first_counterexample_and_counts_the_histories() -> None:
+    found = explore(designs.NAIVE, max_faults=1)
+    assert found.schedules == 3
+    assert not found.complete
+    assert sum(found.by_verdict.values()) == 3
+
+
+def test_it_goes_on_if_asked_and_counts_the_verdicts() -> None:
+    found = explore(designs.NAIVE, max_faults=1, stop=False)
+    assert found.complete
+    assert found.by_verdict[frozenset()] > 10
+    assert any("double_refund" in verdict for verdict in found.by_verdict)
+    assert found.counterexample is not None
+    assert len(found.counterexample.faults) == 1
+
+
+def test_every_pair_of_faults_is_tried_exactly_once() -> None:
+    # Faults that change no later step: the pairs can be counted without running anything.
+    scenario = Scenario.one_refund()
+    kinds = ["delay_response"]
+    steps = list(replay(designs.SAFE).steps)
+    single = [fault for step in steps for fault in faults_at(step, designs.SAFE, scenario, kinds)]
+    found = explore(designs.SAFE, scenario, max_faults=2, kinds=kinds, stop=False)
+    # The delays here (1.5 s) end before any timeout, so every pair strikes.
+    assert found.schedules == 1 + len(single) + len(list(combinations(single, 2)))
+
+
+def test_every_kind_of_fault_is_tried_somewhere() -> None:
+    steps = replay(designs.SAFE).steps
+    tried = {f.kind for step in steps for f in faults_at(step, designs.SAFE, Scenario.one_refund())}
+    assert tried == set(KINDS)
+
+
+def test_a_counterexample_replays() -> None:
+    found = explore(designs.OUTBOX, max_faults=1).counterexample
+    assert found is not None
+    again = replay(found.design, found.scenario, found.faults, found.seed)
+    assert again.text == found.text
+
+
+def test_a_design_that_takes_a_reset_for_a_failure_is_found_out() -> None:
+    def resets_did_not_happen(operation: Operation, silence: Silence) -> str:
+        return "failed" if isinstance(silence, ConnectionLost) else "outcome_unknown"
+
+    found = explore(designs.SAFE.but(on_silence=resets_did_not_happen), max_faults=1)
+    assert found.counterexample is not None
+    assert {fault.kind for fault in found.counterexample.faults} <= {
+        "reset",
+        "crash_provider",
+        "provider_down",
+    }
+
+
+def test_a_key_that_changes_after_the_first_attempt_is_found_out() -> None:
+    def rotated(operation: Operation, attempt: int) -> str:
+        return f"{operation.key}-{min(attempt, 1)}"
+
+    found = explore(designs.SAFE.but(key=rotated), max_faults=1)
+    assert found.counterexample is not None
+    assert "double_refund" in found.counterexample.verdict
+
+
+def test_no_faults_means_one_history() -> None:
+    assert explore(designs.SAFE, max_faults=0).schedules == 1
+
+
+def test_it_says_what_it_found() -> None:
+    assert "is enough to break: double_refund" in str(explore(designs.NAIVE, max_faults=1))
+    assert "none broke an invariant" in str(explore(designs.SAFE, max_faults=0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"max_faults": -1}, "max_faults=-1: give 0, 1, 2"),
+        ({"max_faults": 1.5}, "max_faults=1.5"),
+        ({"kinds": ["lose_respones"]}, "There is no fault 'lose_respones'"),
+        ({"design": None}, "None is not a design"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(
+    arguments: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        explore(**({"design": designs.NAIVE} | arguments))
