@@ -48,7 +48,7 @@ predict.choice("first-refund", "b")
 
 # %% [markdown] id=how-to-predict
 """
-Choose with the mouse, or with Tab and the arrow keys.
+Choose with the mouse, or with the Tab key and the space bar.
 
 ## Run
 

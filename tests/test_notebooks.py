@@ -134,7 +134,9 @@ def test_no_guard_finds_anything(source: Path) -> None:
 def good() -> NotebookNode:
     """An executed notebook that no guard minds."""
     cells = [
-        v4.new_markdown_cell("# Prose, with input() and a ; at its end;", id="prose"),
+        v4.new_markdown_cell(
+            "# Prose, with input(), \\$5, `$5`, $p$ and a ; at its end;", id="prose"
+        ),
         v4.new_code_cell("print(1)", execution_count=1, id="first"),
         v4.new_code_cell("# NBVAL_IGNORE_OUTPUT\nprogress()", execution_count=2, id="second"),
     ]
@@ -196,6 +198,11 @@ BREAKS: list[tuple[str, guards.Guard, Callable[[NotebookNode], None]]] = [
     ("magic", guards.magics, _source("%matplotlib inline")),
     ("shell", guards.magics, _source("!pip install simpy")),
     ("progress compared", guards.state_on_disk, _source("progress()")),
+    (
+        "money as a formula",
+        guards.money,
+        lambda nb: nb.cells[0].update(source="From $500 to $1,000, and `$5` in code."),
+    ),
     ("other kernel", guards.kernel, lambda nb: nb.metadata.kernelspec.update(name="venv-311")),
 ]
 

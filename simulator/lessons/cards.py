@@ -97,7 +97,9 @@ def _plain(text: str) -> str:
 def _inline(text: str) -> str:
     text = html.escape(text, quote=False)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
+    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
+    # Alone in its element a dollar is money; two in one text would be a formula to Jupyter.
+    return text.replace("$", "<span>$</span>")
 
 
 def _as_html(text: str) -> str:

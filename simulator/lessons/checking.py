@@ -108,8 +108,10 @@ def _wrong(
     run: Run | None = None,
     figure: Figure | None = None,
 ) -> Outcome:
-    told = tuple(text for text in (*paragraphs, hints.left(exercise.name)) if text)
-    return Outcome("wrong", f"Not yet: {exercise.name}", told, figure, run)
+    told = [text for text in (*paragraphs, hints.left(exercise.name)) if text]
+    if run is not None:
+        told.append("A history in which this happens:")
+    return Outcome("wrong", f"Not yet: {exercise.name}", tuple(told), figure, run)
 
 
 def _raised(exercise: course.Exercise, called: str, error: BaseException, answer: Any) -> Outcome:
@@ -309,7 +311,6 @@ def _explain(trial: _Trial) -> Outcome:
         f"{exercise.because(*copy.deepcopy(arguments))}",
         _strange(exercise, got) or _known_mistake(trial),
         f"Why it costs money: {exercise.costs}",
-        "A history in which this happens:" if run is not None else "",
         run=run,
         figure=run.timeline() if run is not None else None,
     )
@@ -435,7 +436,6 @@ def _explain_run(exercise: course.PolicyExercise, run: Run, tried: int) -> Outco
         f"with {faults}, breaks: **{run.verdict}**.",
         run.describe(),
         *(f"Why it costs money: {exercise.costs[name]}" for name in broken[:1]),
-        "The history, drawn:",
         run=run,
         figure=run.timeline(),
     )

@@ -171,6 +171,15 @@ def kernel(notebook: NotebookNode) -> Iterator[str]:
         yield f"the kernel is {name!r}, not 'python3'"
 
 
+def money(notebook: NotebookNode) -> Iterator[str]:
+    """Two dollar signs in one paragraph are a formula to Jupyter: `$500 into $1,000`."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"```.*?```|`[^`\n]*`", "", cell.source, flags=re.DOTALL)
+            if found := re.search(r"(?<!\\)\$\d.*", text):
+                yield f"cell {cell.id}: {found[0][:40]!r} is money without a backslash"
+
+
 def clean(notebook: NotebookNode) -> Iterator[str]:
     """A student's notebook has no outputs and no answers: a prediction must be one."""
     for cell in _code(notebook):
@@ -195,6 +204,7 @@ SOURCE_GUARDS: tuple[Guard, ...] = (
     magics,
     state_on_disk,
     kernel,
+    money,
 )
 GUARDS: tuple[Guard, ...] = (
     *SOURCE_GUARDS,

@@ -22,13 +22,14 @@ SETTINGS = Path(__file__).parent / "jupyter"
 """A folder of Jupyter settings that goes before the user's own."""
 
 
-def command(options: Sequence[str] = ()) -> list[str]:
-    """The command that opens the lab at the next unfinished lesson."""
-    lesson = f"{next_lesson().file}.ipynb"
-    made = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={NOTEBOOKS}"]
+def command(options: Sequence[str] = (), notebooks: Path = NOTEBOOKS) -> list[str]:
+    """The command that opens the lab at the next unfinished lesson of that folder."""
+    made = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={notebooks}"]
+    # Not the file as an argument: then the address that is printed would not lead to it.
+    made.append(f"--LabApp.default_url=/lab/tree/{next_lesson().file}.ipynb")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         made.append("--allow-root")
-    return [*made, *options, str(NOTEBOOKS / lesson)]
+    return [*made, *options]
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:

@@ -53,8 +53,8 @@ def _per_refund(paid: Payments, owed: dict[str, int]) -> str:
     for refund in dict.fromkeys(name for name, _ in paid):
         total = sum(amount for name, amount in paid if name == refund)
         right = owed.get(refund, 0)
-        extra = f"{total - right} too much" if total > right else "nothing too much"
-        parts.append(f"`{refund}` was paid {total} and is owed {right}: {extra}.")
+        extra = f"{total - right:,} too much" if total > right else "nothing too much"
+        parts.append(f"`{refund}` was paid {total:,} and is owed {right:,}: {extra}.")
     return " ".join(parts)
 
 

@@ -18,7 +18,9 @@ A lesson is one Python file, `solutions/NN_name.py`, in cells:
 Whatever stands before the first cell is for the readers of the file. A header may add
 `tags=a,b` and `only=student` or `only=solution`. The solved notebook keeps what stands under
 `solution`; the student's gets what stands under `stub`, with its `# ` taken off. `{{minutes}}`
-in prose becomes the minutes that the lesson takes (see `simulator.lessons.minutes`).
+in prose becomes the minutes that the lesson takes (see `simulator.lessons.minutes`). A dollar sign
+before a digit is money: it is escaped, since Jupyter would take two of them for a formula. (A
+formula that begins with a digit is written `${}2p$`.)
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ Side = Literal["student", "solution"]
 
 HEADER = re.compile(r"# %%(?P<markdown> \[markdown\])?(?P<options>( \w+=\S+)*) *")
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+CODE = re.compile(r"(```.*?```|`[^`\n]*`|\\\$)|\$(?=\d)", re.DOTALL)
+"""Code, in which nothing is escaped (and what is escaped already); or a dollar of money."""
 SOLUTION, STUB, END = "# --- solution", "# --- stub", "# --- end"
 
 METADATA = {
@@ -63,8 +67,9 @@ class Cell:
     only: Side | None = None
 
     def prose(self) -> str:
-        """The Markdown of a markdown cell."""
-        return str(ast.literal_eval(self.text)).strip("\n")
+        """The Markdown of a markdown cell, its money escaped."""
+        text = str(ast.literal_eval(self.text)).strip("\n")
+        return CODE.sub(lambda part: part[1] or r"\$", text)
 
     def code(self, side: Side) -> str:
         """The code of one side: regions resolved, markers gone."""

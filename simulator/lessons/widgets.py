@@ -1,6 +1,7 @@
 """Buttons and fields where the page can show them, and the same in words where it can't.
 
-Radio buttons and fields are the browser's own, so Tab, arrows, Space and Enter work. Every
+Radio buttons and fields are the browser's own: Tab reaches each, Space chooses a button, Enter
+ends a number. (JupyterLab keeps the arrow keys to itself, for going from cell to cell.) Every
 question says how it is answered by a plain call: a page without widgets (or a reader of the
 file) shows that text in the widget's place.
 """
@@ -20,7 +21,7 @@ __all__ = ["ask_choice", "ask_number", "listed"]
 def listed(options: Mapping[str, Option] | Mapping[str, str]) -> list[str]:
     """The options, a line each."""
     return [
-        f"**{letter}**  {option if isinstance(option, str) else option.text}"
+        f"**{letter})** {option if isinstance(option, str) else option.text}"
         for letter, option in options.items()
     ]
 
@@ -42,7 +43,7 @@ def ask_choice(
         print(words)
         return
     buttons = made.RadioButtons(
-        options=[(f"{letter}  {text}", letter) for letter, text in options.items()],
+        options=[(f"{letter}) {text}", letter) for letter, text in options.items()],
         index=None,
         layout=made.Layout(width="auto"),
     )

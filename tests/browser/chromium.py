@@ -50,8 +50,9 @@ def find() -> str | None:
 class Chromium:
     """One page in one headless browser with an empty profile."""
 
-    def __init__(self, width: int = 1400, height: int = 1000) -> None:
+    def __init__(self, width: int = 1400, height: int = 1000, failed: Path | None = None) -> None:
         self.width, self.height = width, height
+        self.failed = failed  # where a picture goes of what there was when a test failed
 
     def __enter__(self) -> Chromium:
         program = find()
@@ -77,6 +78,8 @@ class Chromium:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType
     ) -> None:
+        if error is not None and self.failed is not None:
+            self.screenshot(self.failed)
         self.socket.close()
         self.close()
 

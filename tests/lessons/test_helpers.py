@@ -68,7 +68,7 @@ def test_an_option_that_does_not_exist_is_answered_with_those_that_do() -> None:
 def test_without_a_page_the_question_is_asked_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert predict.choice("paid") is None
     printed = capsys.readouterr().out
-    assert "c  $1,000" in printed
+    assert "c) $1,000" in printed
     assert 'predict.choice("paid", "b")' in printed
 
 

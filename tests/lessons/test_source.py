@@ -53,6 +53,11 @@ def test_prose_is_raw_where_it_says_so_and_its_minutes_are_filled_in() -> None:
     assert made.cells[0].source == "# A lesson of 5 minutes, with \\alpha"
 
 
+def test_money_in_prose_is_escaped_and_formulas_and_code_are_not() -> None:
+    text = '# %% [markdown] id=a\nr"""\n$500 to $1,000 is $p$, \\$5, `$7`\n```\n$9\n```\n"""'
+    assert read(text).cells[0].prose() == "\\$500 to \\$1,000 is $p$, \\$5, `$7`\n```\n$9\n```"
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
