@@ -11,7 +11,7 @@ The commands of `python -m simulator` work here too: replay, explore, simulate,
 sweep, storm. What follows the command is passed on: `python3 start.py demo --help`.
 
 The first start installs what requirements.lock names into .venv beside this file (about a
-minute, 750 MB). An active conda or virtual environment that has the packages is used as it is.
+minute, 900 MB). An active conda or virtual environment that has the packages is used as it is.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def make_venv() -> None:
         raise Stop(no_venv_module(absent[0]))
     say(
         {
-            "missing": "Installing into .venv, once: about a minute, 750 MB …",
+            "missing": "Installing into .venv, once: about a minute, 900 MB …",
             "unusable": "Making .venv anew: it is unfinished, moved, or another Python's …",
             "outdated": "Bringing .venv up to date …",
             "foreign": "Bringing .venv, which was there already, up to date …",
@@ -273,7 +273,7 @@ def fill_venv(now: str) -> None:
     pip = [str(venv_python()), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     pip += ["--no-color", "install"]
     lock = str(ROOT / "requirements.lock")
-    exact = ["--require-hashes", "--only-binary", ":all:", "--progress-bar", "off", "-r", lock]
+    exact = ["--require-hashes", "--progress-bar", "off", "-r", lock]
     install("installing the packages", [*pip, "--no-compile", *exact])
     project = ["--no-deps", "--no-build-isolation", "--no-index", "-e", str(ROOT)]
     install("installing the project", pip + project)
@@ -383,10 +383,11 @@ REASONS = (
         UNREACHABLE,
     ),
     (
-        r"No matching distribution found|is not a supported wheel",
+        r"No matching distribution found|is not a supported wheel|metadata-generation-failed"
+        r"|subprocess-exited-with-error|Failed to build|Failed building wheel",
         "There is no ready-made build of one of the packages for this Python "
-        f"({sys.version.split()[0]} on {sys.platform}, {platform.machine()}). Python 3.11, 3.12 "
-        "or 3.13 on a 64-bit system will do.",
+        f"({sys.version.split()[0]} on {sys.platform}, {platform.machine()}), and it could not be "
+        "built here. Python 3.11, 3.12 or 3.13 on a 64-bit system will do.",
     ),
     (
         r"Permission denied|Errno 13\b|Errno 30\b|Read-only file system|WinError 5\b",

@@ -61,11 +61,11 @@ def call(
 
 def test_the_commands_are_those_of_the_design() -> None:
     named = {"demo", "replay", "explore", "simulate", "sweep", "storm", "doctor"}
-    assert set(COMMANDS) == named
+    assert named <= set(COMMANDS)
     # start.py passes them on, and has its own list to do so without an import.
     listed = re.search(r"^SIMULATOR.*?^}", (ROOT / "start.py").read_text("utf-8"), re.M | re.S)
     assert listed is not None
-    assert set(re.findall(r'^    "(\w+)":', listed[0], re.M)) == named
+    assert set(re.findall(r'^    "(\w+)":', listed[0], re.M)) == set(COMMANDS)
 
 
 def test_help_lists_every_command_in_a_line(call: Call) -> None:

