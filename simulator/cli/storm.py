@@ -114,19 +114,19 @@ def storm(
 
     if not capacity > 0:
         raise click.BadParameter(f"{capacity} refunds a second; it must be more than 0.")
-    every = policies(base, cap, attempts or None)
-    chosen = {
-        name: every[name] if layers == 1 else [every[name]] * layers
-        for name in names or POLICY_NAMES
-    }
-    settings: dict[str, Any] = {
-        "provider": Provider(service=1.0 / capacity, queue_limit=queue, sheds=shed),
-        "outages": ((0.0, outage),) if outage else (),
-        "timeout": timeout,
-        "key": key,
-        "horizon": horizon,
-    }
     try:
+        every = policies(base, cap, attempts or None)
+        chosen = {
+            name: every[name] if layers == 1 else [every[name]] * layers
+            for name in names or POLICY_NAMES
+        }
+        settings: dict[str, Any] = {
+            "provider": Provider(service=1.0 / capacity, queue_limit=queue, sheds=shed),
+            "outages": ((0.0, outage),) if outage else (),
+            "timeout": timeout,
+            "key": key,
+            "horizon": horizon,
+        }
         frame = storms(
             chosen,
             clients=clients,

@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ class Store:
 
     def path(self, job: Mapping[str, Any]) -> Path:
         """Where the result of this job is or will be."""
-        text = f"{self.work.__module__}.{self.work.__qualname__}({describe(job)}) {code_version()}"
+        text = f"{describe(self.work)}({describe(job)}) {code_version()}"
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
     def load(self, job: Mapping[str, Any]) -> list[Row] | None:
@@ -110,7 +110,8 @@ class Store:
 def describe(value: Any) -> str:
     """What a value is, in words that are the same in every process.
 
-    Unlike `repr`, without addresses: functions are named by their module, name and source.
+    Unlike `repr`, without addresses: functions and classes are named by module, name and source,
+    and functions also by what they were given when they were made.
     """
     if is_dataclass(value) and not isinstance(value, type):
         inside = ", ".join(f"{f.name}={describe(getattr(value, f.name))}" for f in fields(value))
@@ -121,17 +122,33 @@ def describe(value: Any) -> str:
         return "{" + ", ".join(sorted(map(describe, value))) + "}"
     if isinstance(value, (list, tuple, range)):
         return "[" + ", ".join(map(describe, value)) + "]"
+    if isinstance(value, partial):
+        return (
+            f"partial({describe(value.func)}, {describe(value.args)}, {describe(value.keywords)})"
+        )
     if inspect.ismodule(value):
         return value.__name__
-    if callable(value):
-        try:
-            source = inspect.getsource(value)
-        except (OSError, TypeError):
-            source = repr(getattr(value, "__code__", type(value)).__class__)
-        digest = hashlib.sha256(source.encode()).hexdigest()[:12]
-        name = getattr(value, "__qualname__", type(value).__qualname__)
-        return f"{getattr(value, '__module__', '')}.{name}#{digest}"
-    return repr(value)
+    if inspect.ismethod(value):
+        return f"{describe(value.__self__)}.{describe(value.__func__)}"
+    if inspect.isfunction(value):
+        made_with = [value.__defaults__, value.__kwdefaults__]
+        made_with += [cell.cell_contents for cell in value.__closure__ or ()]
+        return f"{_named(value)}{describe(made_with)}"
+    if isinstance(value, type):
+        return _named(value)
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return repr(value)
+    return f"{_named(type(value))}({describe(getattr(value, '__dict__', {}))})"
+
+
+def _named(value: Any) -> str:
+    try:
+        source = inspect.getsource(value)
+    except (OSError, TypeError):  # typed in, or not written in Python
+        code = getattr(value, "__code__", None)
+        source = "" if code is None else f"{code.co_code!r}{code.co_names}"
+    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    return f"{value.__module__}.{value.__qualname__}#{digest}"
 
 
 @lru_cache(maxsize=1)
