@@ -53,10 +53,7 @@ def _broken(trace: Sequence[Event]) -> str:
     faults = [event for event in trace if event.kind == "fault"]
     if not faults:
         return "Nothing is broken on purpose."
-    said = [
-        f"{fault_words(event.text)} at {clock(event.time)} ({event.what} of {event.process})"
-        for event in faults
-    ]
+    said = [f"{fault_words(event.text)} ({event.what} of {event.process})" for event in faults]
     return f"What we broke: {listing(said)}."
 
 

@@ -21,16 +21,17 @@ from __future__ import annotations
 
 import io
 import re
-import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter
@@ -38,6 +39,7 @@ from matplotlib.ticker import FuncFormatter
 __all__ = [
     "COLOURS",
     "FAINT",
+    "FAMILY",
     "INK",
     "LOOKS",
     "PAPER",
@@ -53,6 +55,9 @@ __all__ = [
     "new_figure",
     "percent",
     "png",
+    "printable",
+    "width_of",
+    "wrap",
 ]
 
 INK = "#1A1A1A"
@@ -62,6 +67,9 @@ FAINT = "#8C8C8C"
 """Help lines: readable when looked for, silent otherwise."""
 
 PAPER = "#FFFFFF"
+
+FAMILY = "DejaVu Sans"
+"""Comes with matplotlib, so it is the same everywhere."""
 
 COLOURS = ("#003F78", "#DE9700", "#B0361A", "#84D0F7", "#009E73", "#A6588F", "#000000")
 """Blue, orange, vermilion, sky, green, purple, black; neighbours far apart in grey."""
@@ -78,7 +86,7 @@ _DASHES: tuple[Any, ...] = (
 )
 
 RC: dict[str, Any] = {
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib, so it is the same everywhere
+    "font.family": [FAMILY],
     "font.size": 14,
     "axes.titlesize": 18,
     "axes.titleweight": "bold",
@@ -106,6 +114,59 @@ RC: dict[str, Any] = {
     "savefig.dpi": 100,
 }
 """Settings of a figure, in force while it is made; the reader's own stay untouched."""
+
+
+@lru_cache(maxsize=1)
+def _ruler() -> Any:
+    make: Any = RendererAgg  # has no types
+    return make(16, 16, 100)
+
+
+@lru_cache(maxsize=8192)
+def width_of(text: str, size: float = 14.0, bold: bool = False) -> float:
+    """Return how wide one line of text is, in points."""
+    font = FontProperties(family=FAMILY, size=size, weight="bold" if bold else "normal")
+    width, _, _ = _ruler().get_text_width_height_descent(text, font, False)
+    return float(width) * 72 / 100
+
+
+@lru_cache(maxsize=1)
+def _letters() -> frozenset[int]:
+    return frozenset(get_font(findfont(FontProperties(family=FAMILY))).get_charmap())
+
+
+@lru_cache(maxsize=4096)
+def printable(text: str) -> str:
+    """Replace what the font has no letter for, so that it is seen to be missing."""
+    known = _letters()
+    return "".join(
+        letter
+        if ord(letter) in known and letter.isprintable()
+        else " "
+        if letter.isspace()
+        else "□"
+        for letter in text
+    )
+
+
+def wrap(text: str, room: float, size: float = 14.0, bold: bool = False) -> list[str]:
+    """Break text into lines no wider than `room` points; a word longer than that is cut."""
+    lines: list[str] = []
+    # A no-break space holds a number and its unit together.
+    for word in re.split(r"[ \t\n]+", text.strip()):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and width_of(longer, size, bold) <= room:
+            lines[-1] = longer
+            continue
+        rest = word
+        while width_of(rest, size, bold) > room and len(rest) > 4:
+            keep = len(rest) - 1
+            while keep > 4 and width_of(rest[:keep], size, bold) > room:
+                keep -= 1
+            lines.append(rest[:keep])
+            rest = rest[keep:]
+        lines.append(rest)
+    return lines or [""]
 
 
 def course_style() -> AbstractContextManager[None]:
@@ -424,16 +485,13 @@ def caption(figure: CourseFigure, sentence: str, *, draw: bool = True) -> str:
     figure.caption = sentence
     if draw:
         with course_style():
-            size = 14.0
-            # 0.54 em is the mean advance of DejaVu Sans in English text, rounded up.
-            letters = int(figure.get_figwidth() * 72 * 0.97 / (size * 0.54))
             # A number stays with its unit.
             held = re.sub(r"(?<=\d) (?=%|m?s\b|min\b|h\b)", "\u00a0", sentence)
             figure.supxlabel(
-                "\n".join(textwrap.wrap(held, letters)),
+                "\n".join(wrap(held, figure.get_figwidth() * 72 * 0.97)),
                 x=0.015,
                 ha="left",
-                fontsize=size,
+                fontsize=14.0,
                 linespacing=1.35,
                 color=INK,
                 parse_math=False,

@@ -14,12 +14,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from matplotlib.collections import LineCollection
 
 from simulator.experiments.description import describe
-from simulator.experiments.style import CourseFigure, course_style, new_figure
+from simulator.experiments.style import (
+    CourseFigure,
+    course_style,
+    new_figure,
+    printable,
+    width_of,
+    wrap,
+)
 from simulator.experiments.timeline_pen import (
     BODY,
     CARE,
@@ -31,17 +39,15 @@ from simulator.experiments.timeline_pen import (
     SMALL,
     TRAVEL,
     Pen,
-    width_of,
-    wrap,
 )
 from simulator.experiments.timeline_rows import Picture, Row, arrange
-from simulator.experiments.words import clock, duration
+from simulator.experiments.words import clock, rough
 from simulator.world.trace import Event
 
 __all__ = ["describe", "draw"]
 
 # Distances, in points.
-GUTTER: Final = 84.0  # for the times
+GUTTER: Final = 92.0  # for the times
 PITCH: Final = 134.0  # from lane to lane
 EDGE: Final = 8.0  # kept free along the canvas
 TOP: Final = 34.0  # from the lanes' names to the first row
@@ -52,7 +58,8 @@ TALL: Final = 620.0  # from here on the names stand below the lanes too
 PAUSE: Final = 1_000_000
 """Microseconds without an event from which on the lanes are broken."""
 
-_ARROWS: Final = frozenset({"request", "response", "cut", "commit", "rollback", "ack_lost"})
+_TRANSACTIONS: Final = frozenset({"commit", "rollback", "ack_lost"})
+_ARROWS: Final = _TRANSACTIONS | {"request", "response", "cut"}
 _CARDS: Final = {
     "task": "task",
     "replayed": "replayed",
@@ -84,7 +91,7 @@ def draw(
         trace: the history, in the order of its events.
         title: above the picture.
         intents: a short name for every intent's id, written at its payments. By default,
-            and only if several are paid, "refund 1", "refund 2" and so on.
+            and only if there are several, the id if it is short, else "refund 1" and so on.
         detail: "story" leaves out what other rows imply; "all" gives every event a row.
 
     Returns:
@@ -94,8 +101,11 @@ def draw(
         ValueError: `detail` is neither "story" nor "all".
     """
     picture = arrange(trace, intents=intents, detail=detail)
+    rows = tuple(
+        replace(row, text=printable(row.text), small=printable(row.small)) for row in picture.rows
+    )
     with course_style():
-        figure = _Sheet(picture, title).paint()
+        figure = _Sheet(replace(picture, rows=rows), printable(title or "")).paint()
     figure.caption = describe(trace)
     return figure
 
@@ -103,7 +113,7 @@ def draw(
 class _Sheet:
     """One picture in the making. Coordinates are points; x runs right, y runs down."""
 
-    def __init__(self, picture: Picture, title: str | None) -> None:
+    def __init__(self, picture: Picture, title: str) -> None:
         self.picture = picture
         self.x = {name: GUTTER + (n + 0.5) * PITCH for n, name in enumerate(picture.lanes)}
         self.width = GUTTER + max(len(self.x), 3) * PITCH + EDGE
@@ -154,7 +164,7 @@ class _Sheet:
         elif row.mark in _CARDS:
             high = text + 16
         elif row.mark in _ARROWS:
-            high = text + 15
+            high = text + (17 if row.mark in _TRANSACTIONS else 15)
         else:
             high = text + 9
         return high + (FLAGGED if row.fault else 0.0)
@@ -198,7 +208,7 @@ class _Sheet:
             self.pen.text(EDGE, EDGE + 12 + 26 * n, line, size=LOUD, bold=True)
         self._lanes()
         for y, gap in self.breaks:
-            self._time(y, f"+ {duration(gap)}", color=CARE, bold=True)
+            self._time(y, f"+ {rough(gap)}", color=CARE, bold=True)
             for x in self.x.values():
                 self.pen.gap(x, y)
         said = ""
@@ -246,9 +256,9 @@ class _Sheet:
         x = self.x[row.process]
         if row.mark in ("request", "response", "cut"):
             self._message(row, top, lines)
-        elif row.mark in ("commit", "rollback", "ack_lost"):
+        elif row.mark in _TRANSACTIONS:
             there = self.x.get(row.peer or "database", x)
-            self.pen.transaction(x, there, top + LINE * len(lines) + 6, row.mark)
+            self.pen.transaction(x, there, top + LINE * len(lines) + 8, row.mark)
             self._centred((x + there) / 2, top, lines, self._clear(row, there))
         elif row.mark == "effect":
             self.pen.paid(x, top + 4, row.text, row.small)
@@ -330,6 +340,7 @@ class _Sheet:
             "resume": (pen.start, (), QUIET),
             "up": (pen.start, (), QUIET),
             "late": (pen.drop, (), TRAVEL),
+            "rounds": (pen.ellipsis, (), QUIET),
         }
         mark, sizes, color = marks.get(row.mark, (pen.dot, (), QUIET))
         mark(x, y, *sizes)

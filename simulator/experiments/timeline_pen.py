@@ -7,17 +7,14 @@ drawn and nothing of histories: `timeline` decides what stands where.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import RendererAgg
-from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Polygon, Rectangle
 
-from simulator.experiments.style import INK, PAPER
+from simulator.experiments.style import FAMILY, INK, PAPER, width_of
 
-__all__ = ["BODY", "LINE", "LOUD", "SMALL", "Pen", "width_of", "wrap"]
+__all__ = ["BODY", "CARE", "HARM", "LANE", "LINE", "LOUD", "QUIET", "SMALL", "TRAVEL", "Pen"]
 
 # Inks. Each stands for one thing, and none is needed to tell marks apart.
 TRAVEL: Final = "#003F78"  # messages
@@ -34,43 +31,9 @@ BODY: Final = 14.0
 SMALL: Final = 12.0
 LOUD: Final = 18.0
 LINE: Final = 18.0  # from one line of BODY to the next
-FAMILY: Final = "DejaVu Sans"
 
 _ANSWER: Final = (0, (5, 2.5))
 _INJECTED: Final = (0, (4, 2))
-
-
-@lru_cache(maxsize=1)
-def _ruler() -> Any:
-    make: Any = RendererAgg  # has no types
-    return make(16, 16, 100)
-
-
-@lru_cache(maxsize=8192)
-def width_of(text: str, size: float = BODY, bold: bool = False) -> float:
-    """Return how wide one line of text is, in points."""
-    font = FontProperties(family=FAMILY, size=size, weight="bold" if bold else "normal")
-    width, _, _ = _ruler().get_text_width_height_descent(text, font, False)
-    return float(width) * 72 / 100
-
-
-def wrap(text: str, room: float, size: float = BODY, bold: bool = False) -> list[str]:
-    """Break text into lines no wider than `room` points; a word longer than that is cut."""
-    lines: list[str] = []
-    for word in text.split():
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and width_of(longer, size, bold) <= room:
-            lines[-1] = longer
-            continue
-        rest = word
-        while width_of(rest, size, bold) > room and len(rest) > 4:
-            keep = len(rest) - 1
-            while keep > 4 and width_of(rest[:keep], size, bold) > room:
-                keep -= 1
-            lines.append(rest[:keep])
-            rest = rest[keep:]
-        lines.append(rest)
-    return lines or [""]
 
 
 class Pen:
@@ -205,6 +168,13 @@ class Pen:
         """Draw a mark without a meaning of its own."""
         self.line([x], [y], marker="D", markersize=6, color="#6A6A6A", zorder=5)
 
+    def ellipsis(self, x: float, y: float) -> None:
+        """Draw the three dots of what is left out."""
+        self.axes.add_patch(
+            Rectangle((x - 5, y - 9), 10, 18, facecolor=PAPER, edgecolor="none", zorder=2)
+        )
+        self.line([x] * 3, [y - 6, y, y + 6], linestyle="None", marker="o", markersize=4, zorder=5)
+
     def drop(self, x: float, y: float) -> None:
         """Draw the mark of a message that arrives late, or once more."""
         self.shape([(x - 6, y - 5), (x + 6, y - 5), (x, y + 6)], face=TRAVEL)
@@ -280,7 +250,7 @@ class Pen:
             return
         self.axes.add_patch(
             Rectangle(
-                (there - 8, y - 8), 16, 16, facecolor=PAPER, edgecolor=INK, linewidth=1.8, zorder=5
+                (there - 7, y - 7), 14, 14, facecolor=PAPER, edgecolor=INK, linewidth=1.8, zorder=5
             )
         )
         if outcome == "rollback":
@@ -290,7 +260,7 @@ class Pen:
 
     def tick(self, x: float, y: float) -> None:
         """Draw the box of a transaction that was committed."""
-        self.axes.add_patch(Rectangle((x - 8, y - 8), 16, 16, facecolor=INK, zorder=5))
+        self.axes.add_patch(Rectangle((x - 7, y - 7), 14, 14, facecolor=INK, zorder=5))
         self.line(
             [x - 4, x - 1, x + 4.5], [y, y + 3.5, y - 4], color=PAPER, linewidth=2.2, zorder=6
         )

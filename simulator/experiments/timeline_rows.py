@@ -30,6 +30,17 @@ LANES = (
 LATE = 1_000_000
 """Microseconds on the way from which on a message counts as late and gets a row at its end."""
 
+MOST_ROWS = 150
+"""A history with more rows than this (one that never ends) is shown without its middle."""
+
+LONGEST_ROUND = 6
+FEWEST_ROUNDS = 4
+"""From so many equal rounds on (of at most six rows each) those between are left out."""
+
+_ROUTINE = frozenset(
+    {"request", "response", "cut", "reset", "timeout", "commit", "rollback", "ack_lost", "limited"}
+)
+
 _PEERS = frozenset({"submit", "request", "response", "commit", "rollback", "ack_lost"})
 _RECEIPTS = frozenset({"read", "taken"})
 
@@ -43,7 +54,7 @@ class Row:
         time: microseconds since the history began.
         mark: what is drawn; mostly the kind of the event. "cut" is a message that is lost,
             "late" the arrival of one that is late, "again" money for an intent that was
-            paid before.
+            paid before, "rounds" stands for rows that are left out.
         process: whose lane.
         peer: the lane at the other end, if any.
         what: the call, transaction or statement.
@@ -124,8 +135,8 @@ def arrange(
 
     Args:
         trace: the history.
-        intents: a short name for every intent's id; by default, and only if several are
-            paid, "refund 1", "refund 2" in the order of the first payment.
+        intents: a short name for every intent's id; by default, and only if there are
+            several, the id if it is short, else "refund 1" and so on.
         detail: "story" leaves out what other rows imply; "all" gives every event its row.
 
     Raises:
@@ -149,7 +160,75 @@ def arrange(
             rows.append(late)
     rows = _merge_states(rows, everything)
     rows = _merge_faults(rows)
-    return Picture(lanes_of(trace), tuple(rows), _spans(trace))
+    if not everything:
+        rows = [row for row in rows if row.fault or not _dull(row)]
+        rows = _folded(rows)
+    return Picture(lanes_of(trace), tuple(_shortened(rows)), _spans(trace))
+
+
+def _folded(rows: Sequence[Row]) -> list[Row]:
+    """Show the first and the last of many equal rounds, and how many lie between."""
+    kept: list[Row] = []
+    signs = [_sign(row) for row in rows]
+    at = 0
+    while at < len(rows):
+        length, rounds = _rounds(signs, at)
+        if rounds < FEWEST_ROUNDS:
+            kept.append(rows[at])
+            at += 1
+            continue
+        end = at + length * rounds
+        kept += rows[at : at + length]
+        between = rounds - 2
+        note = replace(
+            rows[at + length], mark="rounds", peer="", text=f"{between} more rounds like this"
+        )
+        if length == 1:
+            note = replace(note, text=f"{between} more times")
+        kept.append(note)
+        kept += rows[end - length : end]
+        at = end
+    return kept
+
+
+def _sign(row: Row) -> tuple[str, ...] | None:
+    """Return what makes two rows alike; None for rows that are never left out."""
+    if row.fault or row.mark not in _ROUTINE:
+        return None
+    return (row.mark, row.process, row.peer, row.text)
+
+
+def _rounds(signs: Sequence[tuple[str, ...] | None], at: int) -> tuple[int, int]:
+    """Return length and number of the equal rounds that begin here, most rows first."""
+    best = (1, 1)
+    for length in range(1, LONGEST_ROUND + 1):
+        one = signs[at : at + length]
+        if len(one) < length or None in one:
+            break
+        rounds = 1
+        while signs[at + rounds * length : at + (rounds + 1) * length] == one:
+            rounds += 1
+        if rounds >= FEWEST_ROUNDS and length * rounds > best[0] * best[1]:
+            best = (length, rounds)
+    return best
+
+
+def _shortened(rows: Sequence[Row]) -> list[Row]:
+    """Leave out the middle of a history that nobody would read to its end."""
+    if len(rows) <= MOST_ROWS:
+        return list(rows)
+    head, tail = rows[: 2 * MOST_ROWS // 3], rows[-MOST_ROWS // 3 :]
+    left_out = len(rows) - len(head) - len(tail)
+    first = rows[len(head)]
+    gap = replace(
+        first,
+        mark="rounds",
+        peer="",
+        fault="",
+        until=-1,
+        text=f"{left_out:,} more rows are left out",
+    )
+    return [*head, gap, *tail]
 
 
 def _by_message(trace: Sequence[Event], *kinds: str) -> dict[int, int]:
@@ -162,10 +241,23 @@ def _by_message(trace: Sequence[Event], *kinds: str) -> dict[int, int]:
 
 
 def _names(trace: Sequence[Event], given: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return a name for every intent, if there are several; else none is needed."""
     if given is not None:
         return given
-    ids = list(dict.fromkeys(event.text for event in trace if event.kind == "effect"))
-    return {one: f"refund {number}" for number, one in enumerate(ids, 1)} if len(ids) > 1 else {}
+    ids = list(dict.fromkeys(_intent(event) for event in trace if event.kind in _ABOUT))
+    return (
+        {one: one if len(one) <= 12 else f"refund {n}" for n, one in enumerate(ids, 1)}
+        if (len(ids) > 1)
+        else {}
+    )
+
+
+_ABOUT = frozenset({"submit", "effect", "told"})
+
+
+def _intent(event: Event) -> str:
+    """Return the id of the intent that a wish, a payment or a statement is about."""
+    return {"submit": event.what, "told": event.peer}.get(event.kind, event.text)
 
 
 def _plain(what: str) -> str:
@@ -186,7 +278,7 @@ def _row(
     kind, process, peer = event.kind, event.process, event.peer
     row = Row(place, event.time, kind, process, peer, event.what)
     if kind in ("request", "response"):
-        return _message(row, event, trace, arrivals, everything)
+        return _message(row, event, trace, arrivals)
     if kind == "arrive":
         return replace(row, text=f"{_plain(event.what)} arrives") if everything else None
     if kind == "lost":
@@ -195,15 +287,17 @@ def _row(
         return replace(row, text=event.what.replace("->", " → "), small=event.text)
     if kind == "effect":
         times, total = paid[place]
-        whose = names.get(event.text, "")
+        whose = names.get(_intent(event), "")
         if times > 1:
             text = "paid again" if times == 2 else f"paid {times} times"
             return replace(row, mark="again", text=text, small=f"{money(total, short=True)} in all")
         return replace(row, text=f"{money(event.amount, short=True)} paid", small=whose)
     if kind in ("submit", "told"):
-        return replace(row, text=quoted(event.text or event.what), small=event.what)
+        whose = names.get(_intent(event), "")
+        said = quoted(event.text or event.what)
+        return replace(row, text=f"{whose}: {said}" if whose else said)
     if kind == "timeout":
-        return replace(row, text=_waited(place, event, trace))
+        return replace(row, text=f"no answer {event.text}".rstrip())
     if kind == "fault":
         return replace(row, text=event.text, small=event.text)
     return replace(row, text=_words(event))
@@ -232,27 +326,23 @@ def _words(event: Event) -> str:
     return said.get(event.kind, event.text or what)
 
 
-def _waited(place: int, event: Event, trace: Sequence[Event]) -> str:
-    for earlier in reversed(trace[:place]):
-        if (earlier.kind, earlier.process, earlier.what) == ("request", event.process, event.what):
-            return f"no answer for {duration(event.time - earlier.time)}"
-    return "no answer"
-
-
 def _message(
     row: Row,
     event: Event,
     trace: Sequence[Event],
     arrivals: Mapping[int, int],
-    everything: bool,
-) -> Row | None:
+) -> Row:
     answer = event.kind == "response"
     end = arrivals.get(event.message, -1)
     row = replace(row, answer=answer, text=_label(event), until=end)
     if end >= 0 and trace[end].kind == "lost":
         return replace(row, mark="cut", small=trace[end].text or "lost", until=-1)
-    dull = answer and event.text in _RECEIPTS and not everything
-    return None if dull else row
+    return row
+
+
+def _dull(row: Row) -> bool:
+    """Tell whether an answer says no more than that it was received."""
+    return row.mark == "response" and row.text in _RECEIPTS
 
 
 def _label(event: Event) -> str:
@@ -365,7 +455,7 @@ def _shown(index: int, rows: Sequence[Row]) -> int | None:
         row = rows[place]
         same_step = row.what == fault.what and fault.process in (row.process, row.peer)
         if same_step and row.mark in ("request", "cut") and not row.answer:
-            if row.time > fault.time:
+            if row.time > fault.time and mark not in ("crash", "pause"):
                 return found
             if kind == "duplicate_request" and row.mark == "request":
                 found = place  # the copy is the later of the two

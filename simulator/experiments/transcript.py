@@ -10,7 +10,11 @@ from simulator.world.trace import Event
 __all__ = ["transcript"]
 
 
-def transcript(trace: Sequence[Event]) -> str:
+MOST_LINES = 400
+"""A history with more events than this (one that never ends) is written without its middle."""
+
+
+def transcript(trace: Sequence[Event], most: int = MOST_LINES) -> str:
     """Write a history for people to read.
 
     Every event is one line: the seconds since the history began, the process, what it
@@ -19,18 +23,28 @@ def transcript(trace: Sequence[Event]) -> str:
     which to find where they arrived. Nothing in the text depends on the machine or the
     run: equal traces give equal text.
 
+    Args:
+        trace: the history.
+        most: how many events are written; of a longer history the first two thirds of
+            these and the last third, and how many are left out.
+
     Returns:
         The lines, with a head; "Nothing happened." for an empty history.
     """
     if not trace:
         return "Nothing happened."
-    rows = [(f"{event.time / 1_000_000:.3f}", event.process, _said(event)) for event in trace]
+    left_out = max(0, len(trace) - most)
+    head = most - most // 3 if left_out else len(trace)
+    shown = [*trace[:head], *trace[head + left_out :]]
+    rows = [(f"{event.time / 1_000_000:.3f}", event.process, _said(event)) for event in shown]
     times = max(len("seconds"), *(len(row[0]) for row in rows))
     names = max(len("who"), *(len(row[1]) for row in rows))
     lines = [f"{'seconds':>{times}}  {'who':<{names}}     what happens"]
     lines.append("-" * (times + 2 + names + 2 + 40))
     for time, name, (sign, words) in rows:
         lines.append(f"{time:>{times}}  {name:<{names}}  {sign:<2} {words}".rstrip())
+    if left_out:
+        lines.insert(2 + head, f"{'...':>{times}}  {left_out:,} more events")
     return "\n".join(lines)
 
 

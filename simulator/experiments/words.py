@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["clock", "duration", "fault_words", "listing", "money", "quoted", "sentence"]
+__all__ = ["clock", "duration", "fault_words", "listing", "money", "quoted", "rough", "sentence"]
 
 _SECOND = 1_000_000
 _MINUTE = 60 * _SECOND
@@ -39,6 +39,14 @@ def _round(number: float) -> str:
     digits = 0 if number >= 100 else 1 if number >= 10 else 2
     text = f"{number:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rough(microseconds: int) -> str:
+    """Write a length of time in one unit, with three digits: "40 ms", "1.5 min", "25 h"."""
+    for length, unit in ((_HOUR, "h"), (_MINUTE, "min")):
+        if microseconds >= length:
+            return f"{_round(microseconds / length)} {unit}"
+    return duration(microseconds)
 
 
 def clock(microseconds: int) -> str:
