@@ -32,6 +32,7 @@ from simulator.world.faults import (
     KINDS,
     LASTING,
     PLACES,
+    PROVIDER_KINDS,
     TRANSACTION_PLACES,
     Fault,
     Plan,
@@ -143,9 +144,10 @@ def _try(
         verdict = judge(world)
         found.schedules += 1
         found.by_verdict[verdict] += 1
-        struck, steps = world.struck, world.steps
+        struck = world.struck
+        steps = world.steps if kinds and len(struck) == len(plan) else []
         world.dissolve()
-        if not kinds or len(struck) < len(plan):
+        if not steps:
             return [], verdict
         after = struck[-1][0] + 1 if plan else 0
         later = sorted(steps[after:], key=_first_the_money)
@@ -177,7 +179,7 @@ def faults_at(
 def _places(kind: str, step: Step) -> tuple[str, ...]:
     if kind in ("crash", "pause"):
         return CALL_PLACES if step.call else TRANSACTION_PLACES
-    if kind in ("crash_provider", "provider_down") and not step.what.startswith("provider."):
+    if kind in PROVIDER_KINDS and not step.what.startswith("provider."):
         return ()
     if step.call == (kind in ("lose_commit_ack", "database_down")):
         return ()

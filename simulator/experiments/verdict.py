@@ -48,12 +48,12 @@ class Facts:
     def __init__(self, world: World) -> None:
         self.world = world
         rows = world.database.rows
-        intents = {intent.id: intent for intent in world.scenario.intents}
-        self.paid = Counter(effect.intent for effect in world.provider.ledger)
-        self.paid_on: Counter[tuple[str, str]] = Counter()
+        self.paid: dict[str, int] = {intent.id: 0 for intent in world.scenario.intents}
+        self.paid_on: dict[tuple[str, str], int] = {}
         for effect in world.provider.ledger:
-            tenant = intents[effect.intent].tenant_id
-            self.paid_on[tenant, effect.order_id] += effect.amount
+            self.paid[effect.intent] += 1
+            order = (world.scenario.intent(effect.intent).tenant_id, effect.order_id)
+            self.paid_on[order] = self.paid_on.get(order, 0) + effect.amount
         self.operations: list[Any] = []
         self.tasked: set[str] = set()
         if world.design.record.durable:
@@ -70,7 +70,7 @@ class Facts:
     def may_be_refused(self, intent: Intent) -> bool:
         """Whether a refusal of this intent was true: declined, too much, or never owed."""
         order = (intent.tenant_id, intent.order_id)
-        remaining = self.captured.get(order, 0) - self.paid_on[order]
+        remaining = self.captured.get(order, 0) - self.paid_on.get(order, 0)
         return (
             not intent.owed
             or intent.id in self.world.provider.declined
@@ -118,7 +118,7 @@ def _amount(text: str, currency: str) -> int | None:
 
 def illegal_transition(facts: Facts) -> bool:
     """A state changed against the table, a final one included."""
-    return any(not is_legal(change.before, change.after) for change in facts.world.database.changes)
+    return any(not is_legal(before, after) for _, before, after in facts.world.database.changes)
 
 
 def false_answer(facts: Facts) -> bool:
@@ -181,7 +181,7 @@ def books_differ(facts: Facts) -> bool:
         "SELECT tenant_id, id, refunded, pending FROM orders"
     ):
         if (tenant, order) not in open_orders and (
-            refunded != facts.paid_on[tenant, order] or pending != 0
+            refunded != facts.paid_on.get((tenant, order), 0) or pending != 0
         ):
             return True
     states: dict[str, set[str]] = {}
@@ -214,13 +214,14 @@ def audit_gap(facts: Facts) -> bool:
         elif event in ("denied", "refused", "conflict") or event.endswith("->failed"):
             refused.add(intent)
     changed = Counter(
-        (change.operation_id, f"{change.before or ''}->{change.after}")
-        for change in world.database.changes
+        (operation, f"{before or ''}->{after}")
+        for operation, before, after in world.database.changes
     )
     if changed - logged:
         return True
     open_intents = {op[3] for op in facts.operations if op[4] not in FINAL}
-    if any(intent not in succeeded and intent not in open_intents for intent in facts.paid):
+    paid = [intent for intent, count in facts.paid.items() if count]
+    if any(intent not in succeeded and intent not in open_intents for intent in paid):
         return True
     return any(
         answer.kind in ("refused", "conflict") and request.session.intent_id not in refused

@@ -59,8 +59,6 @@ def _without_row(begun: str) -> Answer | None:
         return CONFLICT
     if begun == "denied":
         return _refused("403 Forbidden.")
-    if begun == "refused":
-        return _refused("it exceeds the refundable balance of the order.")
     return None
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from simulator.service.balance import order_of
+from simulator.service.balance import OrderRow
 from simulator.service.operations import Operation
 from simulator.service.schemas import Session
-
-if TYPE_CHECKING:
-    from simulator.service.runtime import Transaction
 
 __all__ = ["FromSession", "Ownership", "RefundPermission"]
 
@@ -37,6 +33,5 @@ class RefundPermission:
 class Ownership:
     """The order is the tenant's and the user's own. An order that is not found is not theirs."""
 
-    def __call__(self, tx: Transaction, operation: Operation) -> bool:
-        order = order_of(tx, operation.tenant_id, operation.order_id)
-        return order is not None and order[0] == operation.user_id
+    def __call__(self, order: OrderRow | None, operation: Operation) -> bool:
+        return order is not None and order.user_id == operation.user_id

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.service.operations import FINAL, Operation
 
 if TYPE_CHECKING:
     from simulator.service.runtime import Transaction
 
-__all__ = ["CheckThenAct", "NoBalance", "Reserved", "order_of"]
+__all__ = ["CheckThenAct", "NoBalance", "OrderRow", "Reserved", "order_of"]
 
 FIND_ORDER = """
     SELECT user_id, currency, captured, refunded, pending FROM orders
@@ -31,9 +31,20 @@ BOOK = """
 """
 
 
-def order_of(tx: Transaction, tenant_id: str, order_id: str) -> Any:
-    """(user_id, currency, captured, refunded, pending) of the tenant's order, or None."""
-    return tx.execute(FIND_ORDER, {"tenant_id": tenant_id, "order_id": order_id}).fetchone()
+class OrderRow(NamedTuple):
+    """An order as our books have it; money in minor units."""
+
+    user_id: str
+    currency: str
+    captured: int
+    refunded: int
+    pending: int
+
+
+def order_of(tx: Transaction, tenant_id: str, order_id: str) -> OrderRow | None:
+    """The tenant's order, or None: another tenant's order is not there."""
+    row = tx.execute(FIND_ORDER, {"tenant_id": tenant_id, "order_id": order_id}).fetchone()
+    return None if row is None else OrderRow(*row)
 
 
 def _which(operation: Operation, **more: int) -> dict[str, Any]:
@@ -58,10 +69,7 @@ class CheckThenAct:
 
     def take(self, tx: Transaction, operation: Operation) -> bool:
         order = order_of(tx, operation.tenant_id, operation.order_id)
-        if order is None:
-            return False
-        _, _, captured, refunded, _ = order
-        return bool(captured - refunded >= operation.amount)
+        return order is not None and order.captured - order.refunded >= operation.amount
 
     def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
         if status == "succeeded":

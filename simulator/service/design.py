@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulator.service import silence as silences
 from simulator.service.answers import KINDS, Answer, FromRecord
 from simulator.service.audit import AuditAfterwards, AuditInTransaction, NoAudit
 from simulator.service.authorization import FromSession, Ownership, RefundPermission
-from simulator.service.balance import CheckThenAct, NoBalance, Reserved
+from simulator.service.balance import CheckThenAct, NoBalance, OrderRow, Reserved
 from simulator.service.errors import Silence
 from simulator.service.keys import OperationKey, operation_key
 from simulator.service.operations import (
@@ -24,7 +24,16 @@ from simulator.service.operations import (
 from simulator.service.outbox import Inline, Outbox, Publish
 from simulator.service.recovery import Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, Random01
-from simulator.service.schemas import RefundRequest, Session, ToolCall, parse_refund
+from simulator.service.schemas import (
+    InvalidRequest,
+    RefundRequest,
+    Session,
+    ToolCall,
+    parse_refund,
+)
+
+if TYPE_CHECKING:
+    from simulator.service.runtime import Transaction
 
 __all__ = ["Design", "PolicyMistake"]
 
@@ -76,7 +85,7 @@ class Design:
         schema: (ToolCall, Session) -> RefundRequest; raises InvalidRequest.
         identity: (Session) -> (tenant, user).
         permission: (Session) -> bool.
-        ownership: (tx, Operation) -> bool.
+        ownership: (OrderRow | None, Operation) -> bool.
         record: NoRecord, MemoryRecord or DurableRecord.
         balance: NoBalance, CheckThenAct or Reserved.
         key: (Operation, attempt) -> the key that the provider is sent, or None.
@@ -98,7 +107,7 @@ class Design:
     schema: Callable[[ToolCall, Session], RefundRequest] = parse_refund
     identity: Callable[[Session], tuple[str, str]] = FromSession()
     permission: Callable[[Session], bool] = RefundPermission()
-    ownership: Callable[[Any, Operation], bool] = Ownership()
+    ownership: Callable[[OrderRow | None, Operation], bool] = Ownership()
     record: NoRecord | MemoryRecord | DurableRecord = DurableRecord()
     balance: NoBalance | CheckThenAct | Reserved = Reserved()
     key: Callable[[Operation, int], str | None] = OperationKey()
@@ -121,8 +130,10 @@ class Design:
         for slot in ("schema", "identity", "permission", "ownership", "key", "on_silence"):
             self._callable(slot)
         self._callable("answer")
-        if not callable(getattr(self.retry, "delay", self.retry)):
+        if isinstance(self.retry, type) or not callable(getattr(self.retry, "delay", self.retry)):
             self._callable("retry")
+        if self.handle is not None:
+            self._callable("handle")
         for wrong, sentence in (
             (
                 isinstance(self.dispatch, Outbox) and not self.record.durable,
@@ -184,6 +195,55 @@ class Design:
         if identity is not None:
             return str(identity(tenant_id, intent_id, model_key))
         return operation_key(tenant_id, REFUND, intent_id)
+
+    def may(self, session: Session) -> bool:
+        """What the slot `permission` says, checked."""
+        return self._yes_or_no("permission", (session,))
+
+    def owns(self, order: OrderRow | None, operation: Operation) -> bool:
+        """What the slot `ownership` says, checked."""
+        return self._yes_or_no("ownership", (order, operation))
+
+    def _yes_or_no(self, slot: str, arguments: tuple[Any, ...]) -> bool:
+        answer = _ask(slot, getattr(self, slot), arguments)
+        if not isinstance(answer, bool):
+            raise PolicyMistake(slot, arguments, answer, "True or False")
+        return answer
+
+    def parse(self, call: ToolCall, session: Session) -> RefundRequest:
+        """What the slot `schema` makes of a call, checked.
+
+        Raises:
+            InvalidRequest: the call does not fit.
+        """
+        try:
+            request = self.schema(call, session)
+        except InvalidRequest:
+            raise
+        except Exception as error:
+            expected = "a RefundRequest, or InvalidRequest"
+            raise PolicyMistake("schema", (call, session), error, expected) from error
+        if not isinstance(request, RefundRequest):
+            raise PolicyMistake("schema", (call, session), request, "a RefundRequest")
+        return request
+
+    def whose(self, session: Session) -> tuple[str, str]:
+        """What the slot `identity` says, checked: (tenant, user)."""
+        found = _ask("identity", self.identity, (session,))
+        if (
+            not isinstance(found, tuple)
+            or len(found) != 2
+            or not all(isinstance(part, str) for part in found)
+        ):
+            raise PolicyMistake("identity", (session,), found, "two texts: (tenant, user)")
+        return found
+
+    def begin_record(self, tx: Transaction, operation: Operation) -> str:
+        """What the slot `record` says of an operation, checked."""
+        word = self.record.begin(tx, operation)
+        if word not in ("new", "known", "conflict") or not isinstance(word, str):
+            raise PolicyMistake("record", (operation,), word, "'new', 'known' or 'conflict'")
+        return word
 
     def key_for(self, operation: Operation, attempt: int) -> str | None:
         """What the slot `key` says, checked."""

@@ -76,18 +76,30 @@ class RefundOrder:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What `begin` found: "new", "known", "conflict", "refused" or "denied"; and the row."""
+    """What `begin` found.
+
+    Attributes:
+        word: "new", "known", "conflict", "refused" or "denied".
+        row: of a known operation, or of a refusal.
+        operation: of what is new or known.
+    """
 
     word: str
     row: Row | None = None
+    operation: Operation | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a payment: "succeeded", "failed" or "outcome_unknown", and why."""
+    """What became of a payment: "succeeded", "failed" or "outcome_unknown", and why.
+
+    Attributes:
+        again_in: seconds that the provider asked to wait for; None if it did not.
+    """
 
     status: str
     detail: str
+    again_in: float | None = None
 
 
 class Notes:
@@ -107,15 +119,15 @@ class Notes:
 
 def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[Answer]:
     """One tool call in, one answer out: steps 1 to 8 and 10, in the backend."""
-    if not d.permission(session):
+    if not d.may(session):
         yield from once(rt, d, refuse, session.intent_id, "denied", "no permission")
         return d.answer_to("denied", None)
     try:
-        request = d.schema(call, session)
+        request = d.parse(call, session)
     except InvalidRequest as error:
         yield from once(rt, d, refuse, session.intent_id, "refused", str(error))
-        return Answer("refused", f"Your refund was refused: {error}")
-    tenant_id, user_id = d.identity(session)
+        return d.answer_to("refused", refusal(str(error)))
+    tenant_id, user_id = d.whose(session)
     admitted = Admitted(
         id=rt.new_id(),
         tenant_id=tenant_id,
@@ -129,8 +141,10 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
     publishes = d.dispatch.when if isinstance(d.dispatch, Publish) else None
     if publishes == "before":
         yield from publish(rt, admitted.operation(d, "USD"))
-    begun, operation = yield from once(rt, d, begin, admitted)
-    row = begun.row
+    begun = yield from once(rt, d, begin, admitted)
+    operation, row = begun.operation, begun.row
+    if operation is None:
+        return d.answer_to(begun.word, row)
     if begun.word == "new":
         if d.dispatch.inline:
             outcome = yield from pay(rt, d, operation)
@@ -138,7 +152,7 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
             row = Row(outcome.status, {"detail": outcome.detail})
         elif publishes == "after":
             yield from publish(rt, operation)
-    if d.record.durable and begun.word in ("new", "known"):
+    if d.record.durable:
         try:
             row = yield from rt.settled(operation, SETTLE)
         except DatabaseUnavailable:
@@ -223,22 +237,24 @@ def refuse(
         later.append((intent_id, None, event, detail))
 
 
-def begin(
-    tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Admitted
-) -> tuple[Begun, Operation]:
+def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Admitted) -> Begun:
     """Look-up, balance and promise, in ONE transaction."""
     order = order_of(tx, admitted.tenant_id, admitted.order_id)
-    operation = admitted.operation(d, "USD" if order is None else order[1])
-    if not d.ownership(tx, operation):
+    try:
+        operation = admitted.operation(d, "USD" if order is None else order.currency)
+    except InvalidRequest as error:
+        refuse(tx, d, later, admitted.intent_id, "refused", str(error))
+        return Begun("refused", refusal(str(error)))
+    if not d.owns(order, operation):
         refuse(tx, d, later, operation.intent_id, "denied", "not an order of this user")
-        return Begun("denied"), operation
+        return Begun("denied")
     notes = Notes(tx, d, later)
-    word = d.record.begin(tx, operation)
+    word = d.begin_record(tx, operation)
     if word == "known":
-        return Begun("known", d.record.row(tx, operation)), operation
+        return Begun("known", d.record.row(tx, operation), operation)
     if word == "conflict":
         refuse(tx, d, later, operation.intent_id, "conflict", "other payload under the key")
-        return Begun("conflict"), operation
+        return Begun("conflict")
     if d.record.durable:
         notes.add(operation, "->pending")
     if not d.balance.take(tx, operation):
@@ -249,13 +265,18 @@ def begin(
             conclude(tx, d, operation)
         else:
             refuse(tx, d, later, operation.intent_id, "refused", reason)
-        return Begun("refused"), operation
+        return Begun("refused", refusal(reason))
     if isinstance(d.dispatch, Outbox):
         enqueue(tx, operation.id, "refund")
     elif d.dispatch.inline and d.record.durable:
         move(tx, operation.id, "pending", "processing")
         notes.add(operation, "pending->processing")
-    return Begun("new"), operation
+    return Begun("new", None, operation)
+
+
+def refusal(reason: str) -> Row:
+    """A row for what was refused before, or without, a record."""
+    return Row("failed", {"detail": reason})
 
 
 def publish(rt: Runtime, operation: Operation) -> Steps[None]:
@@ -271,6 +292,8 @@ def pay(rt: Runtime, d: Design, operation: Operation, tries: int = 0) -> Steps[O
 
     `tries` counts earlier rounds of the same operation, for the design's retry policy.
     """
+    lease = d.dispatch.lease if isinstance(d.dispatch, Outbox) else None
+    until = None if lease is None else rt.now() + lease - 2 * PROVIDER_TIMEOUT
     for attempt in count(tries):
         wait = 0.0
         order = RefundOrder(
@@ -297,7 +320,10 @@ def pay(rt: Runtime, d: Design, operation: Operation, tries: int = 0) -> Steps[O
                 return Outcome(status, reason)
         delay = d.delay_after(attempt, rt.random)
         if delay is None:
-            return Outcome(given_up, reason)
+            return Outcome(given_up, reason, wait or None)
+        if until is not None and rt.now() + max(delay, wait) > until:
+            # Whoever sleeps past the own lease wakes up as a zombie: better let go of it.
+            return Outcome("outcome_unknown", reason, max(delay, wait))
         yield from rt.sleep(max(delay, wait))
     raise AssertionError("unreachable")
 
@@ -315,7 +341,7 @@ def finish(
     checked = not isinstance(d.dispatch, Outbox) or d.dispatch.fence
     if job is not None:
         done = outcome.status in FINAL
-        again_in = None if done else _again_in(d, tx, job)
+        again_in = None if done else _again_in(d, tx, job, outcome)
         if not release(tx, job, checked, again_in, done):
             return False
     before = d.record.finish(tx, operation, outcome.status, {"detail": outcome.detail}, checked)
@@ -329,12 +355,14 @@ def finish(
     return True
 
 
-def _again_in(d: Design, tx: Transaction, job: Job) -> float | None:
+def _again_in(d: Design, tx: Transaction, job: Job, outcome: Outcome) -> float | None:
     """Seconds until an unknown outcome is looked into again; None: never."""
-    if not d.recovery.takes_over:
+    if not d.recovery.takes_over or d.recovery.every is None:
         return None
     delay = d.delay_after(job.tries, tx.random)
-    return d.recovery.every if delay is None else delay
+    if delay is None:
+        delay = d.recovery.every
+    return max(delay, outcome.again_in or 0.0)
 
 
 def conclude(tx: Transaction, d: Design, operation: Operation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,6 +20,8 @@ __all__ = [
     "money",
     "parse_refund",
 ]
+
+PLAIN = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 EXPONENTS = {"USD": 2, "EUR": 2, "JPY": 0, "KWD": 3}
 
@@ -104,6 +107,16 @@ def parse_refund(call: ToolCall, session: Session) -> RefundRequest:
     if call.name != "issue_refund":
         raise InvalidRequest(f"There is no tool {call.name!r}. Use issue_refund.")
     arguments = {**call.arguments, "refund_request_id": session.intent_id}
+    # Decimal reads "1e3", "5_00" and full-width digits. Whoever checks the amount by eye, or
+    # in another language, reads something else, so only plain digits are money.
+    if (
+        isinstance(amount := arguments.get("amount"), str | float)
+        and PLAIN.fullmatch(str(amount)) is None
+    ):
+        raise InvalidRequest(
+            f"Argument amount: {amount!r} is not a valid decimal number in plain digits, "
+            "like 500.00."
+        )
     try:
         return RefundRequest.model_validate(arguments)
     except ValidationError as error:

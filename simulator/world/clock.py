@@ -133,7 +133,7 @@ class Task:
         ended: called with (result, error) when the generator has returned or raised.
     """
 
-    __slots__ = ("count", "ended", "env", "generator", "instant", "life", "made")
+    __slots__ = ("count", "ended", "env", "generator", "instant", "life", "made", "on_end")
 
     def __init__(
         self,
@@ -146,6 +146,7 @@ class Task:
         self.life = life
         self.generator = generator
         self.ended = ended
+        self.on_end: list[Callable[[], None]] = []
         self.made: tuple[str, Any] | None = None
         self.instant = -1.0
         self.count = 0
@@ -215,6 +216,8 @@ class Task:
 
     def _end(self, value: Any, error: BaseException | None) -> None:
         self.life.tasks.remove(self)
+        for clean in self.on_end:
+            clean()
         if error is None:
             self.check_made()
         self.ended(value, error)

@@ -10,12 +10,13 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, lru_cache, partial
+from typing import Any
 
 from simulator.service.database import sqlite_schema
 from simulator.service.retry import Random01
 from simulator.world.clock import Clock, Life
+from simulator.world.mistakes import EndsItself
 from simulator.world.scenario import Order
 
 __all__ = ["EPOCH", "Change", "Store", "VirtualDatabase", "VirtualTransaction", "read", "written"]
@@ -37,7 +38,14 @@ END;
 
 def written(microseconds: int) -> str:
     """A time of the clock as the database stores it; sorts like time."""
-    return (EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return f"{_second(seconds)}.{rest:06d}+00:00"
+
+
+@lru_cache(maxsize=65_536)
+def _second(seconds: int) -> str:
+    # Histories meet the same seconds again and again; isoformat costs more than a statement.
+    return (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def read(text: str) -> int:
@@ -61,12 +69,8 @@ def _order_row(order: Order) -> dict[str, Any]:
     }
 
 
-class Change(NamedTuple):
-    """A change of an operation's state; `before` is None for a new one."""
-
-    operation_id: str
-    before: str | None
-    after: str
+Change = tuple[str, str | None, str]
+"""(operation id, state before or None for a new one, state after)."""
 
 
 class Store:
@@ -95,7 +99,7 @@ class Store:
         self.orders: tuple[Order, ...] | None = None
 
     def _observe(self, operation_id: str, before: str | None, after: str) -> None:
-        self.seen.append(Change(operation_id, before, after))
+        self.seen.append((operation_id, before, after))
 
     def clean(self, orders: tuple[Order, ...]) -> Store:
         """Buries the dead, rolls back all that the history before wrote, and sets up orders."""
@@ -120,9 +124,14 @@ class Store:
         return self
 
 
+CONTROL = frozenset({"BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA"})
+
+
 @cache
-def _only_reads(statement: str) -> bool:
-    return statement.lstrip().upper().startswith("SELECT")
+def _kind(statement: str) -> str:
+    """What a statement does: it reads, it writes, or it meddles with the transaction."""
+    first = statement.split(maxsplit=1)[0].rstrip(";").upper() if statement.strip() else ""
+    return "control" if first in CONTROL else "read" if first == "SELECT" else "write"
 
 
 class VirtualTransaction:
@@ -145,7 +154,10 @@ class VirtualTransaction:
         """Runs one statement; returns SQLite's cursor."""
         if not self.usable:
             raise RuntimeError("This transaction is over: it was committed or rolled back.")
-        if not self.wrote and not _only_reads(statement):
+        kind = _kind(statement)
+        if kind == "control":
+            raise EndsItself(statement)
+        if kind == "write" and not self.wrote:
             self.connection.execute("SAVEPOINT tx")
             self.wrote = True
         return self.connection.execute(statement, parameters or {})
@@ -186,6 +198,7 @@ class VirtualDatabase:
         self.up = True
         self.changes: list[Change] = []
         self.holder: Life | None = None
+        self.open_tx: VirtualTransaction | None = None
         self.queue: deque[Any] = deque()
 
     def run(
@@ -215,16 +228,36 @@ class VirtualDatabase:
         """Opens a transaction that stays open while time passes."""
         self.holder = life
         tx = VirtualTransaction(self.connection, int(self.clock.now), life.memory, random)
-        life.on_death.append(lambda: self.close(life, tx, commit=False))
+        self.open_tx = tx
+        life.on_death.append(partial(self.forget, tx))
+        if life.current is not None:
+            # A handler that ends without closing it: its connection goes back to the pool.
+            life.current.on_end.append(partial(self.forget, tx))
         return tx
 
-    def close(self, life: Life, tx: VirtualTransaction, commit: bool) -> None:
-        """Commits or rolls back an open transaction, and lets the next one in."""
+    def forget(self, tx: VirtualTransaction) -> None:
+        """Rolls back a transaction that nobody will close any more."""
+        self.close(tx, commit=False)
+
+    def go_down(self) -> None:
+        """Refuses connections from now on; a transaction that is open is rolled back."""
+        self.up = False
+        if self.open_tx is not None:
+            self.close(self.open_tx, commit=False)
+        self.let_in()
+
+    def close(self, tx: VirtualTransaction, commit: bool) -> bool:
+        """Commits or rolls back an open transaction, and lets the next one in.
+
+        Returns False if it was over already.
+        """
         if not tx.usable:
-            return
+            return False
         self.holder = None
+        self.open_tx = None
         self._end(tx, commit)
         self.let_in()
+        return True
 
     def _end(self, tx: VirtualTransaction, commit: bool) -> None:
         tx.end(commit)

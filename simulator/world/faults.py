@@ -41,6 +41,22 @@ def whole(number: object, at_least: int) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= at_least
 
 
+def positive(seconds: object) -> bool:
+    """Whether this is a number above 0, and finite."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return number and 0 < float(seconds) < float("inf")  # type: ignore[arg-type]
+
+
+def text(value: object) -> bool:
+    """Whether this is a text."""
+    return isinstance(value, str)
+
+
+def is_call(step: str) -> bool:
+    """Whether a step is a call: those have a dot, transactions are named like functions."""
+    return "." in str(step).split(":")[-1]
+
+
 RESTART_AFTER = 5.0
 """Seconds after which a crashed process or provider is up again."""
 
@@ -68,14 +84,17 @@ class Fault:
             raise ValueError(
                 f"There is no fault {self.kind!r}. The faults are: {', '.join(KINDS)}."
             )
-        if not str(self.step).split(":")[-1]:
+        if not text(self.step) or not self.step.split(":")[-1]:
             raise ValueError(
                 f"{self.kind}({self.step!r}): name a step, for example 'provider.refund' or "
                 "'worker-1:provider.refund'."
             )
+        self._fits_step()
         if not whole(self.nth, at_least=1):
             raise ValueError(f"{self.kind}(nth={self.nth!r}): steps are counted 1, 2, 3, …")
         places = PLACES.get(self.kind, ("",))
+        if self.kind in ("crash", "pause"):
+            places = CALL_PLACES if is_call(self.step) else TRANSACTION_PLACES
         if self.when not in places:
             raise ValueError(
                 f"{self.kind}(when={self.when!r}): say one of "
@@ -83,13 +102,28 @@ class Fault:
                 + "."
             )
         if self.kind in LASTING:
-            if not 0 < self.seconds < float("inf"):
+            if not positive(self.seconds):
                 raise ValueError(
                     f"{self.kind}(seconds={self.seconds!r}): it lasts more than 0 seconds, "
                     "and ends."
                 )
         elif self.seconds:
             raise ValueError(f"{self.kind} takes no seconds.")
+
+    def _fits_step(self) -> None:
+        """Refuses what cannot happen at such a step: a transaction sends no request."""
+        call = is_call(self.step)
+        if self.kind not in (CALL_KINDS if call else TRANSACTION_KINDS):
+            what = "a call" if call else "a transaction"
+            raise ValueError(
+                f"{self.kind}({self.step!r}): that step is {what}, which cannot suffer this. "
+                "Calls have a dot in their name, like provider.refund; transactions have "
+                "none, like begin."
+            )
+        if self.kind in PROVIDER_KINDS and not self.step.split(":")[-1].startswith("provider."):
+            raise ValueError(
+                f"{self.kind}({self.step!r}): name a call of the provider, like provider.refund."
+            )
 
     def __str__(self) -> str:
         words = [self.step]
@@ -126,6 +160,7 @@ CALL_KINDS = (
     "crash_provider",
     "provider_down",
 )
+PROVIDER_KINDS = ("crash_provider", "provider_down")
 TRANSACTION_KINDS = ("crash", "pause", "lose_commit_ack", "database_down")
 KINDS = tuple(dict.fromkeys(CALL_KINDS + TRANSACTION_KINDS))
 
@@ -203,8 +238,7 @@ def lose_commit_ack(step: str, nth: int = 1, when: str = "after") -> Fault:
 def _place(step: str, when: str | None) -> str:
     if when is not None:
         return when
-    # Calls have a dot in their name, transactions are named like functions.
-    return "after_answer" if "." in step.split(":")[-1] else "after"
+    return "after_answer" if is_call(step) else "after"
 
 
 class Plan:
@@ -285,7 +319,7 @@ class Rates:
             if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
                 raise ValueError(f"Rates({kind}={p!r}): a probability is between 0 and 1.")
         for field in ("delay_seconds", "pause_seconds", "down_seconds"):
-            if not 0 < getattr(self, field) < float("inf"):
+            if not positive(getattr(self, field)):
                 raise ValueError(f"Rates({field}={getattr(self, field)!r}): more than 0 seconds.")
         if self.where not in ("provider", "everywhere"):
             raise ValueError(f"Rates(where={self.where!r}): say 'provider' or 'everywhere'.")
@@ -333,7 +367,7 @@ class Chance:
         if call and not provider and not self.everywhere:
             return None
         for kind in kinds:
-            if call and not provider and kind in ("crash_provider", "provider_down"):
+            if call and not provider and kind in PROVIDER_KINDS:
                 continue
             if draw(self.seed, kind, what, nth_of_any) < getattr(self.rates, kind):
                 return self._make(kind, process, what, nth, nth_of_any, call)

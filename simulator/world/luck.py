@@ -12,14 +12,10 @@ from hashlib import blake2b
 __all__ = ["Luck", "draw"]
 
 
-def _bits(text: str, size: int) -> bytes:
-    return blake2b(text.encode(), digest_size=size).digest()
-
-
 def draw(seed: int, *place: object) -> float:
     """A number in [0, 1), the same for equal arguments in every process."""
     text = f"{seed}|" + "|".join(map(str, place))
-    return (int.from_bytes(_bits(text, 7), "big") >> 3) / 2.0**53
+    return (int.from_bytes(blake2b(text.encode(), digest_size=7).digest(), "big") >> 3) / 2.0**53
 
 
 class Luck:
@@ -40,9 +36,3 @@ class Luck:
     def uniform(self, a: float, b: float, /) -> float:
         """A number between `a` and `b`."""
         return a + (b - a) * self.random()
-
-    def uuid(self) -> str:
-        """A UUID (version 4 in form)."""
-        self.drawn += 1
-        h = _bits(f"{self.seed}|{self.place}|{self.drawn}|uuid", 16).hex()
-        return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-a{h[17:20]}-{h[20:]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "EndsItself",
     "ForgottenYieldFrom",
     "LoopsInZeroTime",
     "Mistake",
@@ -37,6 +38,16 @@ class YieldedSomethingElse(Mistake):
         super().__init__(
             f"{who} yielded a {type(value).__name__}, and only the runtime's own steps can be "
             f"waited for.{hint}"
+        )
+
+
+class EndsItself(Mistake):
+    """A transaction tried to commit or roll back by itself."""
+
+    def __init__(self, statement: str) -> None:
+        super().__init__(
+            f"A transaction executed {statement.strip()!r}. The runtime begins and commits it: "
+            "return from the function to commit, raise an exception to roll back."
         )
 
 

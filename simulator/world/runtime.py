@@ -45,7 +45,7 @@ class VirtualRuntime:
 
     def new_id(self) -> str:
         """A UUID that nobody else has."""
-        return self.world.ids.uuid()
+        return self.world.new_id()
 
     def call(self, name: str, request: Any, timeout: float) -> Generator[Any, Any, Any]:
         """Sends a request and waits for its answer."""
@@ -227,5 +227,8 @@ class VirtualRuntime:
     def _commit(self, tx: VirtualTransaction) -> Generator[Any, Any, None]:
         self._alive()
         yield self.world.clock.timeout(ROUND_TRIP)
-        self.world.database.close(self.life, tx, commit=True)
+        if not self.world.database.close(tx, commit=True):
+            self.world.note(self.life.process, "rollback", "open transaction", "database")
+            raise DatabaseUnavailable("the connection of the open transaction broke")
         self.world.note(self.life.process, "commit", "open transaction", "database")
+        self.world.note_changes(self.life.process)

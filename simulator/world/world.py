@@ -116,9 +116,8 @@ class World:
         self.heal = heal
         self.quiet = quiet
         self.clock = Clock(CAP)
-        self.ids = Luck(seed, "ids")
         self.trace: list[Event] = []
-        self.steps: list[Step] = []
+        self.taken: list[tuple[str, str, int, bool, int]] = []
         self.struck: list[tuple[int, Fault]] = []
         self.told: list[Told] = []
         self.submitted: dict[str, int] = {}
@@ -128,6 +127,7 @@ class World:
         self._counts: dict[tuple[str, str], int] = {}
         self._counts_of_any: dict[str, int] = {}
         self._messages = 0
+        self._ids = 0
         self._noted = 0
         self._served: dict[Life, list[Exchange]] = {}
         self._unsettled: list[tuple[Operation, Any]] = []
@@ -232,6 +232,11 @@ class World:
             self._luck[process] = Luck(self.seed, "random", process)
         return self._luck[process]
 
+    @property
+    def steps(self) -> list[Step]:
+        """Every step that was taken, in order."""
+        return [Step._make(taken) for taken in self.taken]
+
     # What processes do.
 
     def strike(self, life: Life, what: str, call: bool) -> Fault | None:
@@ -239,10 +244,10 @@ class World:
         process = life.process
         self._counts[process, what] = nth = self._counts.get((process, what), 0) + 1
         self._counts_of_any[what] = nth_of_any = self._counts_of_any.get(what, 0) + 1
-        self.steps.append(Step(process, what, nth, call, int(self.clock.now)))
+        self.taken.append((process, what, nth, call, int(self.clock.now)))
         fault = self.striker.strike(process, what, nth, nth_of_any, call)
         if fault is not None:
-            self.struck.append((len(self.steps) - 1, fault))
+            self.struck.append((len(self.taken) - 1, fault))
             self.note(process, "fault", what, text=str(fault))
         return fault
 
@@ -251,9 +256,8 @@ class World:
         if fault.kind == "provider_down":
             self.provider.go_down(fault.seconds)
         elif fault.kind == "database_down" and self.database.up:
-            self.database.up = False
             self.note("database", "down", "outage")
-            self.database.let_in()
+            self.database.go_down()
             if self.heal:
                 self.clock.after(microseconds(fault.seconds), self._database_up)
 
@@ -381,7 +385,7 @@ class World:
 
     def row(self, operation: Operation) -> Row | None:
         """The operation as it stands."""
-        tx = VirtualTransaction(self.database.connection, 0, {}, self.ids)
+        tx = VirtualTransaction(self.database.connection, 0, {}, Luck(self.seed))
         return RECORD.row(tx, operation)
 
     def settlement(self, operation: Operation) -> Any:
@@ -397,7 +401,7 @@ class World:
     def _committed(self, changes: list[Change]) -> None:
         if self.wakeup is not None:
             self.wakeup.changed()
-        if self._unsettled and any(change.after in FINAL for change in changes):
+        if self._unsettled and any(after in FINAL for _, _, after in changes):
             waiting, self._unsettled = self._unsettled, []
             for operation, event in waiting:
                 if event.triggered:
@@ -409,6 +413,11 @@ class World:
                     self._unsettled.append((operation, event))
 
     # What is written down.
+
+    def new_id(self) -> str:
+        """A UUID that is new in this world. Ids count up: no draw is spent on them."""
+        self._ids += 1
+        return f"00000000-0000-4000-8000-{self._ids:012x}"
 
     def message(self) -> int:
         """The number of the next message."""
@@ -437,8 +446,8 @@ class World:
         if self.quiet:
             return
         changes = self.database.changes
-        for change in changes[self._noted :]:
-            self.note(process, "state", f"{change.before or ''}->{change.after}", "database")
+        for _, before, after in changes[self._noted :]:
+            self.note(process, "state", f"{before or ''}->{after}", "database")
         self._noted = len(changes)
 
     def label(self, request: Any) -> str:
