@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import pytest
+
+from simulator.service.schemas import parse_refund
+from simulator.world.scenario import (
+    TENANT,
+    USER,
+    AgentSettings,
+    Intent,
+    Order,
+    ProviderSettings,
+    Scenario,
+    Submission,
+)
+
+READY = [
+    Scenario.one_refund,
+    Scenario.double_click,
+    Scenario.two_partial_refunds,
+    Scenario.resubmitted_elsewhere,
+    Scenario.new_thought,
+    Scenario.changed_payload,
+    Scenario.declined,
+]
+
+
+@pytest.mark.parametrize("make", READY)
+def test_a_ready_scenario_needs_no_arguments_and_knows_its_name(
+    make: Callable[[], Scenario],
+) -> None:
+    assert make().name == make.__name__
+    assert make() == make()
+
+
+@pytest.mark.parametrize(
+    ("slots", "words"),
+    [
+        (
+            {"intents": (Intent("intent-1", order_id="ORD-9"),)},
+            "'ORD-9' is not one of",
+        ),
+        ({"intents": (Intent("intent-1", tenant_id="t"),)}, "is not one of the tenant's orders"),
+        ({"intents": (Intent("intent-1"), Intent("intent-1"))}, "two intents have one id"),
+        ({"intents": (Intent("i-1"),), "submissions": ()}, "'i-1' is shorter than the 8"),
+        ({"submissions": (Submission("intent-2"),)}, "'intent-2'; there are intent-1"),
+        (
+            {"submissions": (Submission("intent-1", instance="backend-3"),)},
+            "'backend-3'; there are backend-1, backend-2",
+        ),
+        (
+            {"submissions": (Submission("intent-1", instance="worker-1"),)},
+            "goes to 'worker-1'; there are backend-1",
+        ),
+        ({"backends": 0}, "goes to 'backend-1'; there are"),
+    ],
+)
+def test_a_scenario_that_names_what_is_not_there_is_refused(
+    slots: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"Scenario 'mine': .*{words}"):
+        Scenario(name="mine", **slots)
+
+
+def test_but_checks_as_well() -> None:
+    with pytest.raises(ValueError, match="a submission names intent 'intent-2'"):
+        Scenario.one_refund().but(submissions=(Submission("intent-2"),))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Intent("intent-1", amount=-1),
+        lambda: Intent("intent-1", amount=500.0),
+        lambda: Order(captured=-1),
+        lambda: Intent("intent-1", currency="XXX"),
+        lambda: Submission("intent-1", at=-1.0),
+        lambda: AgentSettings(patience=0),
+        lambda: AgentSettings(resubmits=-1),
+        lambda: ProviderSettings(limit=0),
+        lambda: ProviderSettings(key_lifetime=-1),
+        lambda: ProviderSettings(leg=-0.1),
+        lambda: Scenario(workers=0),
+        lambda: Scenario(intents=(), submissions=()),
+    ],
+)
+@pytest.mark.xfail(strict=True, reason="settings are not checked")
+def test_a_setting_that_makes_no_sense_is_refused(make: Callable[[], Any]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        make()
+
+
+@pytest.mark.xfail(strict=True, reason="a bare TypeError of dataclasses.replace")
+def test_an_attribute_that_there_is_not_is_named_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="intents"):
+        Scenario.one_refund().but(intent=Intent("intent-1"))
+
+
+def test_a_scenario_cannot_be_changed_in_place() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Scenario.one_refund().backends = 3
+
+
+def test_an_intent_that_nobody_owes_may_name_any_order() -> None:
+    assert Scenario(intents=(Intent("intent-1", order_id="ORD-9", owed=False),))
+
+
+@pytest.mark.parametrize("make", READY)
+def test_what_the_model_writes_fits_the_published_schema(make: Callable[[], Scenario]) -> None:
+    scenario = make()
+    for submission in scenario.submissions:
+        call = scenario.call(submission)
+        session = scenario.session(submission.intent_id)
+        assert parse_refund(call, session).refund_request_id == submission.intent_id
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "text"),
+    [
+        (500_00, "USD", "500.00"),
+        (1, "USD", "0.01"),
+        (500, "JPY", "500"),
+        (123456_78, "EUR", "123456.78"),
+    ],
+)
+def test_the_model_writes_an_amount_in_plain_digits(amount: int, currency: str, text: str) -> None:
+    intent = Intent("intent-1", amount=amount, currency=currency)
+    scenario = Scenario(orders=(Order(captured=amount, currency=currency),), intents=(intent,))
+    assert scenario.call(scenario.submissions[0]).arguments["amount"] == text
+
+
+def test_a_new_thought_has_another_call_id_and_invents_another_key() -> None:
+    scenario = Scenario.one_refund()
+    first = scenario.call(Submission("intent-1"))
+    same = scenario.call(replace(Submission("intent-1"), at=10.0, instance="backend-2"))
+    anew = scenario.call(Submission("intent-1", thought=2))
+    assert first == same
+    assert first.call_id != anew.call_id
+    assert first.arguments["refund_request_id"] != anew.arguments["refund_request_id"]
+
+
+def test_the_session_says_who_asks_and_for_which_intent() -> None:
+    session = Scenario.two_partial_refunds().session("intent-2")
+    assert (session.tenant_id, session.user_id, session.intent_id) == (TENANT, USER, "intent-2")
+    assert session.permissions == {"refund:create"}
+
+
+def test_an_unknown_intent_has_no_session() -> None:
+    with pytest.raises(StopIteration):
+        Scenario.one_refund().session("intent-9")
