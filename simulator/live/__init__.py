@@ -1,0 +1,1 @@
+"""The same service on real parts: processes, SQLite or PostgreSQL, HTTP, SIGKILL."""

@@ -1,0 +1,143 @@
+"""The command `live`: the same service on real parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+__all__ = ["live"]
+
+
+database_option = click.option(
+    "--database",
+    "-d",
+    default="sqlite",
+    show_default=True,
+    help="sqlite: a file that is removed afterwards. postgresql: a server that is started for "
+    "you, and gone afterwards. Or a URL: sqlite:///refunds.db, postgresql://user@host/name.",
+)
+
+
+@contextmanager
+def url_of(database: str) -> Iterator[str | None]:
+    """The URL that `--database` stands for; a server is stopped in the end."""
+    from simulator.live.postgresql import temporary_server
+    from simulator.live.problems import Problem
+
+    try:
+        if database == "postgresql":
+            with temporary_server() as url:
+                yield url
+        else:
+            yield None if database == "sqlite" else database
+    except Problem as problem:
+        raise click.ClickException(str(problem)) from problem
+
+
+@click.group(invoke_without_command=True)
+@database_option
+@click.option(
+    "--refunds", default=200, show_default=True, type=click.IntRange(1, 100_000), help="How many."
+)
+@click.option(
+    "--kills",
+    default=50,
+    show_default=True,
+    type=click.IntRange(0, 100_000),
+    help="How often a process gets a SIGKILL: half at named steps, half at random moments.",
+)
+@click.option(
+    "--design",
+    "names",
+    multiple=True,
+    default=("SAFE", "NAIVE"),
+    show_default=True,
+    help="A rung of the ladder. May be given more than once.",
+)
+@click.option(
+    "--loss",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Probability that an answer of the provider is lost.",
+)
+@click.option(
+    "--client",
+    default="http",
+    show_default=True,
+    type=click.Choice(["http", "stripe"]),
+    help="Who speaks to the provider: plain HTTP, or Stripe's own Python client.",
+)
+@click.option(
+    "--speed",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 100),
+    help="Seconds of the service in one of the wall's clock: leases, timeouts, waits.",
+)
+@click.option(
+    "--port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The provider's port on loopback; 0 takes a free one.",
+)
+@click.option("--seed", default=1, show_default=True, help="Of the order of kills.")
+@click.pass_context
+def live(
+    context: click.Context,
+    database: str,
+    refunds: int,
+    kills: int,
+    names: tuple[str, ...],
+    loss: float,
+    client: str,
+    speed: float,
+    port: int,
+    seed: int,
+) -> None:
+    r"""The same code on real parts: processes, HTTP, SQLite or PostgreSQL, SIGKILL.
+
+    Without a subcommand: many refunds at once while processes are killed, and then four
+    accounts, which agree or do not.
+
+    \b
+    Examples:
+      python -m simulator live --database postgresql --refunds 200 --kills 50
+      python -m simulator live --design NAIVE --kills 0 --loss 0.2
+      python -m simulator live interleavings
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from simulator.live.campaign import Campaign
+    from simulator.live.trouble import Trouble
+    from simulator.service import designs
+
+    ladder = {design.name: design for design in designs.LADDER}
+    unknown = [name for name in names if name not in ladder]
+    if unknown:
+        raise click.BadParameter(
+            f"{unknown[0]!r} is no rung of the ladder: {', '.join(ladder)}.",
+            param_hint="--design",
+        )
+    unsafe = False
+    with url_of(database) as url:
+        for name in names:
+            report = Campaign(
+                ladder[name],
+                url,
+                refunds,
+                kills,
+                Trouble(lose_response=loss, seed=seed),
+                speed,
+                seed,
+                client,
+                port,
+                progress=True,
+            ).run()
+            click.echo(f"{report}\n")
+            unsafe = unsafe or (name == "SAFE" and bool(report.findings))
+    if unsafe:
+        context.exit(1)
