@@ -97,7 +97,7 @@ class Pen:
         corner: float = 5.0,
     ) -> None:
         """Draw a box with round corners, its upper left at (x, y)."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             FancyBboxPatch(
                 (x, y),
                 width,
@@ -113,7 +113,7 @@ class Pen:
 
     def shape(self, points: Sequence[tuple[float, float]], *, face: str = INK, **look: Any) -> None:
         """Fill a polygon."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             Polygon(
                 points, closed=True, **({"facecolor": face, "edgecolor": face, "zorder": 6} | look)
             )
@@ -121,7 +121,7 @@ class Pen:
 
     def circle(self, x: float, y: float, radius: float, edge: str, line: float = 2.2) -> None:
         """Draw a white disc with an edge."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             Circle((x, y), radius, facecolor=PAPER, edgecolor=edge, linewidth=line, zorder=6)
         )
 
@@ -170,7 +170,7 @@ class Pen:
 
     def ellipsis(self, x: float, y: float) -> None:
         """Draw the three dots of what is left out."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             Rectangle((x - 5, y - 9), 10, 18, facecolor=PAPER, edgecolor="none", zorder=2)
         )
         self.line([x] * 3, [y - 6, y, y + 6], linestyle="None", marker="o", markersize=4, zorder=5)
@@ -185,7 +185,7 @@ class Pen:
 
     def hatched(self, x: float, begin: float, end: float, hatch: str) -> None:
         """Draw a lane that stands still ("////") or is down ("xxxx")."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             Rectangle(
                 (x - 7, begin),
                 14,
@@ -200,7 +200,7 @@ class Pen:
 
     def gap(self, x: float, y: float) -> None:
         """Break a lane: time passes here with nothing to see."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             Rectangle((x - 8, y - 4), 16, 8, facecolor=PAPER, edgecolor="none", zorder=2)
         )
         for shift in (-4.0, 4.0):
@@ -216,7 +216,7 @@ class Pen:
 
     def arrow(self, start: tuple[float, float], end: tuple[float, float], answer: bool) -> None:
         """Draw a message: a solid arrow asks, a dashed one answers."""
-        self.axes.add_patch(
+        self.axes.add_artist(
             FancyArrowPatch(
                 start,
                 end,
@@ -248,7 +248,7 @@ class Pen:
         if outcome == "commit":
             self.tick(there, y)
             return
-        self.axes.add_patch(
+        self.axes.add_artist(
             Rectangle(
                 (there - 7, y - 7), 14, 14, facecolor=PAPER, edgecolor=INK, linewidth=1.8, zorder=5
             )
@@ -260,7 +260,7 @@ class Pen:
 
     def tick(self, x: float, y: float) -> None:
         """Draw the box of a transaction that was committed."""
-        self.axes.add_patch(Rectangle((x - 7, y - 7), 14, 14, facecolor=INK, zorder=5))
+        self.axes.add_artist(Rectangle((x - 7, y - 7), 14, 14, facecolor=INK, zorder=5))
         self.line(
             [x - 4, x - 1, x + 4.5], [y, y + 3.5, y - 4], color=PAPER, linewidth=2.2, zorder=6
         )
@@ -301,7 +301,7 @@ class Pen:
             linewidth=1.8,
             zorder=4.9,
         )
-        self.axes.add_patch(
+        self.axes.add_artist(
             Rectangle((x - 6, low - 3), 14, 3, facecolor=face, edgecolor="none", zorder=5.1)
         )
         for place, line in enumerate(lines):
@@ -366,5 +366,5 @@ class Pen:
 
     def person(self, x: float, y: float) -> None:
         """Draw a human, who is asked."""
-        self.axes.add_patch(Circle((x, y - 5), 4.2, color=INK, zorder=6))
+        self.axes.add_artist(Circle((x, y - 5), 4.2, color=INK, zorder=6))
         self.shape([(x - 7.5, y + 8), (x - 4, y + 0.5), (x + 4, y + 0.5), (x + 7.5, y + 8)])

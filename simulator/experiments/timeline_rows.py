@@ -34,7 +34,7 @@ MOST_ROWS = 150
 """A history with more rows than this (one that never ends) is shown without its middle."""
 
 LONGEST_ROUND = 6
-FEWEST_ROUNDS = 4
+FEWEST_ROUNDS = 3
 """From so many equal rounds on (of at most six rows each) those between are left out."""
 
 _ROUTINE = frozenset(
@@ -179,13 +179,9 @@ def _folded(rows: Sequence[Row]) -> list[Row]:
             continue
         end = at + length * rounds
         kept += rows[at : at + length]
-        between = rounds - 2
-        note = replace(
-            rows[at + length], mark="rounds", peer="", text=f"{between} more rounds like this"
-        )
-        if length == 1:
-            note = replace(note, text=f"{between} more times")
-        kept.append(note)
+        word = "time" if length == 1 else "round"
+        words = f"{rounds - 2} more {word}{'s' if rounds > 3 else ''} like this"
+        kept.append(replace(rows[at + length], mark="rounds", peer="", text=words))
         kept += rows[end - length : end]
         at = end
     return kept
@@ -208,7 +204,9 @@ def _rounds(signs: Sequence[tuple[str, ...] | None], at: int) -> tuple[int, int]
         rounds = 1
         while signs[at + rounds * length : at + (rounds + 1) * length] == one:
             rounds += 1
-        if rounds >= FEWEST_ROUNDS and length * rounds > best[0] * best[1]:
+        # One row in the place of one would be no gain.
+        gain = rounds >= FEWEST_ROUNDS and length * (rounds - 2) > 1
+        if gain and length * rounds > best[0] * best[1]:
             best = (length, rounds)
     return best
 

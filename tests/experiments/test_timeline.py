@@ -13,6 +13,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.transforms import Bbox
 
@@ -332,6 +333,18 @@ def test_of_many_equal_rounds_the_first_and_the_last_are_shown() -> None:
     assert picture.rows[-2].time == 8 * 1_050_000 + 50_000
 
 
+def test_two_equal_rounds_are_both_shown_and_of_three_the_second_is_left_out() -> None:
+    def rounds(count: int) -> list[str]:
+        script = Script()
+        for _ in range(count):
+            script.send("worker-1", "provider", "provider.refund")
+            script.note("worker-1", "reset", "provider.refund").wait(1)
+        return marks(arrange(script.trace))
+
+    assert rounds(2) == ["request", "reset"] * 2
+    assert rounds(3) == ["request", "reset", "rounds", "request", "reset"]
+
+
 def test_money_is_never_left_out() -> None:
     script = Script()
     for _ in range(9):
@@ -357,10 +370,13 @@ def test_another_detail_is_refused_in_a_sentence() -> None:
 # How it is drawn --------------------------------------------------------------------------
 
 
+# Measures as the picture's own renderer does, without a canvas of millions of pixels.
+RULER = RendererAgg(16, 16, 100)
+
+
 def words_of(figure: CourseFigure) -> dict[str, Bbox]:
-    renderer = figure.canvas.get_renderer()
     return {
-        f"{number}: {text.get_text()}": text.get_window_extent(renderer)
+        f"{number}: {text.get_text()}": text.get_window_extent(RULER)
         for number, text in enumerate(figure.axes[0].texts)
     }
 
@@ -375,10 +391,9 @@ def overlap(one: Bbox, other: Bbox) -> bool:
 
 def troubles(figure: CourseFigure) -> list[str]:
     """Everything in a picture that is cut off, or meets what it should not."""
-    renderer = figure.canvas.get_renderer()
     words = words_of(figure)
     boxes = [
-        patch.get_window_extent(renderer)
+        patch.get_window_extent(RULER)
         for patch in figure.axes[0].patches
         if isinstance(patch, FancyBboxPatch)
     ]
