@@ -115,8 +115,7 @@ hint("total_paid")
 Your predictions and results are kept in a file on this computer, and go nowhere else.
 """
 
-# %% id=progress
-# NBVAL_IGNORE_OUTPUT
+# %% id=progress tags=nbval-ignore-output
 progress()
 
 # %% [markdown] id=next

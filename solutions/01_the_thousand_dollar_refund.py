@@ -28,8 +28,8 @@ from simulator.lessons import check, predict, progress, question, show
 """
 ## Three questions first
 
-Two about tool calls, as you know them from the lesson before in your course, and one about
-lesson 00. Answer from memory: calling a thing back to mind is what makes it stay.
+Two about tool calls, which the source course treats just before this, and one about lesson 00.
+Answer from memory: calling a thing back to mind is what makes it stay.
 """
 
 # %% id=question-who
@@ -82,7 +82,10 @@ def issue_refund(order_id: str, amount: float):
     ...
 
 
-tool_call = {"name": "issue_refund", "arguments": {"order_id": "ORD-1001", "amount": 500}}
+tool_call = {
+    "name": "issue_refund",
+    "arguments": {"order_id": "ORD-1001", "amount": 500},
+}
 
 # %% [markdown] id=side-effects
 """
@@ -166,6 +169,7 @@ for attempt in range(3):
         return "Your refund has been paid."
     except CallTimeout:
         continue                 # no answer? send it again
+return "Your refund was refused."
 ```
 
 The complete service is in the folder `simulator/service`; with the choices made here it is called
@@ -375,7 +379,7 @@ def expected_payments(lost, attempts):
 check("expected_payments", expected_payments)
 
 # %% id=expected-run
-# Your average, and beside it what was counted: payments for each of the simulated refunds.
+# Your average, and what was counted: payments for each simulated refund.
 expected_payments(0.1, 3), tenth.payments / tenth.refunds
 
 # %% [markdown] id=timeout
@@ -447,7 +451,8 @@ choices = {
 }
 verdicts = pd.DataFrame(index=list(choices))
 for title, broken in {"answer lost": answer_lost, "request lost": request_lost}.items():
-    verdicts[title] = [str(replay(design, faults=broken).verdict) for design in choices.values()]
+    runs = [replay(design, faults=broken) for design in choices.values()]
+    verdicts[title] = [str(run.verdict) for run in runs]
 verdicts
 
 # %% id=reveal-timeout
@@ -482,7 +487,8 @@ see: not the faults, and not the messages that died somewhere on the way.
 # %% id=seen-by-service
 def seen_by_service(run):
     own = [event for event in run.trace if event.process == "backend-1"]
-    return [(e.time, e.kind, e.what) for e in own if e.kind not in ("fault", "lost")]
+    own = [event for event in own if event.kind not in ("fault", "lost")]
+    return [(event.time, event.kind, event.what) for event in own]
 
 
 with_answer_lost = seen_by_service(replay(designs.ONE_SHOT, faults=answer_lost))
@@ -497,7 +503,8 @@ predict.reveal("tell-apart", "c" if same else "b")
 # %% [markdown] id=two-generals
 """
 In one history Mira has her money, in the other she has not, and the service has seen the same. Code
-that sees the same does the same. So whatever you write at the timeout is wrong in one of the two.
+that sees the same does the same. So, as long as the provider takes every request
+for a new one, whatever you write at the timeout is wrong in one of the two.
 
 It is not a weakness of your code. Two sides that can only send messages, and may lose them, can
 never be sure of each other (Akkoyunlu, Ekanadham and Huber, 1975; later told as the *two
@@ -527,6 +534,5 @@ network trouble at all: Mira gets impatient and asks again. **Lesson 02, five wa
 fails**, causes each of them on this same order.
 """
 
-# %% id=progress
-# NBVAL_IGNORE_OUTPUT
+# %% id=progress tags=nbval-ignore-output
 progress()

@@ -15,6 +15,7 @@ from simulator.lessons import widgets
 from simulator.lessons.cards import Card
 from simulator.lessons.course import Choice, Number, prediction
 from simulator.lessons.logbook import load, record
+from simulator.lessons.widgets import number_text, range_text
 
 __all__ = ["choice", "number", "reveal"]
 
@@ -79,7 +80,7 @@ def number(name: str, answer: float | None = None) -> Card | None:
         return Card(
             "prediction",
             f"{answer!r} can't be it.",
-            (f"Give a number from {asked.low:g} to {asked.high:g} {asked.unit}.",),
+            (range_text(asked.low, asked.high, asked.unit),),
         )
     return Card("prediction", asked.asks, (_keep(asked, value),))
 
@@ -101,7 +102,7 @@ def reveal(name: str, actual: Any) -> Card:
     _seen.add(name)
     if isinstance(asked, Choice):
         return _reveal_choice(asked, said, actual)
-    return _reveal_number(asked, said, float(actual))
+    return _revealnumber_text(asked, said, float(actual))
 
 
 def _asked(name: str, kind: type[Any]) -> Any:
@@ -117,7 +118,7 @@ def _keep(asked: Choice | Number, answer: Any) -> str:
     if isinstance(asked, Choice):
         said = f"**{answer}**, {asked.options[answer].text}"
     else:
-        said = f"**{_number(answer)} {asked.unit}**"
+        said = f"**{number_text(answer)} {asked.unit}**"
     if asked.name in _seen:
         return f"You have seen the result by now, so this is not recorded: {said}."
     _said[asked.name] = answer
@@ -125,16 +126,22 @@ def _keep(asked: Choice | Number, answer: Any) -> str:
     return f"Recorded, you predict: {said}."
 
 
-NOTHING = (
-    "You made no prediction. That is allowed, and costs you the best part: who guesses first "
-    "remembers more. Guess before the next one."
-)
+def _nothing() -> str:
+    """What is said where nothing was predicted; at length only once."""
+    if len(_seen) > 1:
+        return "You made no prediction."
+    return (
+        "You made no prediction. That is allowed, and costs you the best part: who guesses first "
+        "remembers more. Guess before the next one."
+    )
 
 
 def _reveal_choice(asked: Choice, said: Any, actual: Any) -> Card:
     if actual is None:
         if said not in asked.options:
-            return Card("result", asked.asks, ("None of them is right in every history.", NOTHING))
+            return Card(
+                "result", asked.asks, ("None of them is right in every history.", _nothing())
+            )
         chosen = asked.options[said]
         return Card("result", asked.asks, (f"You chose **{said}**, {chosen.text}.", chosen.says))
     right = None
@@ -144,9 +151,9 @@ def _reveal_choice(asked: Choice, said: Any, actual: Any) -> Card:
     if right is None:
         raise ValueError(f"No option of {asked.name!r} stands for {actual!r}.")
     answer = asked.options[right]
-    came = f"What happened: **{right}**, {answer.text}."
+    came = f"The answer: **{right}**, {answer.text}."
     if said not in asked.options:
-        lines = (came, answer.says, NOTHING)
+        lines = (came, answer.says, _nothing())
     elif said == right:
         lines = (f"You predicted **{said}**, and so it was.", came, answer.says)
     else:
@@ -155,10 +162,10 @@ def _reveal_choice(asked: Choice, said: Any, actual: Any) -> Card:
     return Card("result", asked.asks, tuple(line for line in lines if line))
 
 
-def _reveal_number(asked: Number, said: Any, actual: float) -> Card:
-    came = f"What came out: **{_number(actual)} {asked.unit}**."
+def _revealnumber_text(asked: Number, said: Any, actual: float) -> Card:
+    came = f"What came out: **{number_text(actual)} {asked.unit}**."
     if not isinstance(said, int | float):
-        return Card("result", asked.asks, (came, asked.says, NOTHING))
+        return Card("result", asked.asks, (came, asked.says, _nothing()))
     gap = abs(said - actual)
     if gap <= max(asked.slack, asked.close * abs(actual)):
         judged = "That is close."
@@ -166,11 +173,7 @@ def _reveal_number(asked: Number, said: Any, actual: float) -> Card:
         larger, times = max(said, actual), max(said, actual) / min(said, actual)
         judged = f"Your number is {times:.1f} times too {'high' if larger == said else 'low'}."
     else:
-        judged = f"That is {_number(gap)} {asked.unit} apart."
-    said_line = f"You predicted **{_number(said)} {asked.unit}**."
+        judged = f"That is {number_text(gap)} {asked.unit} apart."
+    said_line = f"You predicted **{number_text(said)} {asked.unit}**."
     lines = (said_line, f"{came} {judged}", asked.says)
     return Card("result", asked.asks, tuple(line for line in lines if line))
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -41,8 +41,13 @@ Side = Literal["student", "solution"]
 
 HEADER = re.compile(r"# %%(?P<markdown> \[markdown\])?(?P<options>( \w+=\S+)*) *")
 CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-CODE = re.compile(r"(```.*?```|`[^`\n]*`|\\\$)|\$(?=\d)", re.DOTALL)
+CODE = re.compile(r"(```.*?```|`[^`\n]*`|<span>.{1,2}</span>)|\$(?=\d)", re.DOTALL)
 """Code, in which nothing is escaped (and what is escaped already); or a dollar of money."""
+
+MONEY = r"<span>\$</span>"
+"""A dollar that is no formula's: JupyterLab needs the element of its own (it takes the backslash
+off before it looks for formulas), other readers of notebooks need the backslash."""
+
 SOLUTION, STUB, END = "# --- solution", "# --- stub", "# --- end"
 
 METADATA = {
@@ -69,7 +74,7 @@ class Cell:
     def prose(self) -> str:
         """The Markdown of a markdown cell, its money escaped."""
         text = str(ast.literal_eval(self.text)).strip("\n")
-        return CODE.sub(lambda part: part[1] or r"\$", text)
+        return CODE.sub(lambda part: part[1] or MONEY, text)
 
     def code(self, side: Side) -> str:
         """The code of one side: regions resolved, markers gone."""

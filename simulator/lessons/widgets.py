@@ -9,13 +9,14 @@ file) shows that text in the widget's place.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from simulator.lessons.cards import Card, in_notebook
 from simulator.lessons.course import Option
 
-__all__ = ["ask_choice", "ask_number", "listed"]
+__all__ = ["ask_choice", "ask_number", "listed", "number_from", "number_text", "range_text"]
 
 
 def listed(options: Mapping[str, Option] | Mapping[str, str]) -> list[str]:
@@ -70,19 +71,39 @@ def ask_number(
         return
     # Text, not FloatText: an empty field is no prediction of zero.
     field = made.Text(
-        placeholder=f"{low:g} to {high:g}", continuous_update=False, layout=made.Layout(width="9em")
+        placeholder=f"{number_text(low)} to {number_text(high)}",
+        continuous_update=False,
+        layout=made.Layout(width="9em"),
     )
 
     def number(text: str) -> str:
-        try:
-            value = float(text.replace(",", ".").strip(" %$"))
-        except ValueError:
-            value = float("nan")
+        value = number_from(text)
         if not low <= value <= high:
-            return f"Write a number from {low:g} to {high:g} ({unit})."
+            return range_text(low, high, unit)
         return answered(value)
 
     _show(made, words, asks, field, number, otherwise, after=f"{unit}, then Enter")
+
+
+def number_text(value: float) -> str:
+    """A number for people: 9.88, 5,000."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def range_text(low: float, high: float, unit: str) -> str:
+    """What numbers can be given, in a sentence."""
+    return f"Give a number from {number_text(low)} to {number_text(high)} ({unit})."
+
+
+def number_from(text: str) -> float:
+    """What a person means by a number: 12.5, 12,5, 5,000, $5,000 or 20 %; NaN if nothing."""
+    text = text.strip(" %$")
+    if re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d*)?", text):
+        text = text.replace(",", "")
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return float("nan")
 
 
 def _widgets() -> Any:

@@ -102,6 +102,7 @@ def test_a_student_does_lesson_01_in_the_browser(address: str) -> None:
         page.until(f"{cell('title')}.innerText.includes('The thousand-dollar refund')", 30)
         assert "Python 3" in page.run("document.querySelector('.jp-KernelName').innerText")
         assert page.run("document.querySelectorAll('.jp-Dialog, .Toastify__toast').length") == 0
+        page.until(f"{cell('title')}.textContent.includes('$500 into $1,000')", 10)
         page.screenshot(PICTURES / "lab-1-opened.png")
 
         # Down to the first prediction, a cell at a time, with the keyboard.
@@ -126,7 +127,7 @@ def test_a_student_does_lesson_01_in_the_browser(address: str) -> None:
                 break
         page.until(f"{WAITING} == 0 && {IDLE}", 90)
         page.until(f"{shown('reveal-paid')}.includes('You predicted b, $500.')", 10)
-        assert "What happened: c, $1,000." in page.run(shown("reveal-paid"))
+        assert "The answer: c, $1,000." in page.run(shown("reveal-paid"))
         assert "You made no prediction." in page.run(shown("reveal-rate"))
         assert "Not attempted yet" in page.run(shown("overpaid"))
         assert page.run("document.querySelectorAll('.jp-Notebook .jp-Cell img').length") >= 6

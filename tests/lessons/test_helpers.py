@@ -10,6 +10,7 @@ import pytest
 from simulator.lessons import check, hint, predict, progress, question
 from simulator.lessons.course import UnknownNameError, lessons
 from simulator.lessons.logbook import load, next_lesson, record
+from simulator.lessons.widgets import number_from
 
 
 def test_a_prediction_is_recorded_and_set_beside_the_result() -> None:
@@ -17,7 +18,7 @@ def test_a_prediction_is_recorded_and_set_beside_the_result() -> None:
     assert load()["predictions"] == {"paid": "b"}
     told = str(predict.reveal("paid", 1000))
     assert "You predicted b, $500." in told
-    assert "What happened: c, $1,000." in told
+    assert "The answer: c, $1,000." in told
     assert "there is none" in told, "the words meant for this wrong prediction"
 
 
@@ -28,7 +29,7 @@ def test_a_right_prediction_is_said_to_be_right() -> None:
 
 def test_without_a_prediction_the_result_is_shown_and_says_so() -> None:
     told = str(predict.reveal("paid", 1000))
-    assert "What happened: c, $1,000." in told
+    assert "The answer: c, $1,000." in told
     assert "You made no prediction." in told
 
 
@@ -155,3 +156,22 @@ def test_names_are_unique_in_the_whole_course() -> None:
         for part in (*lesson.predictions, *lesson.questions, *lesson.exercises)
     ]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("12", 12),
+        ("12.5", 12.5),
+        ("12,5", 12.5),
+        ("$5,000", 5000),
+        ("20 %", 20),
+        ("1,234.5", 1234.5),
+    ],
+)
+def test_a_number_is_read_as_people_write_it(text: str, means: float) -> None:
+    assert number_from(text) == means
+
+
+def test_what_is_no_number_is_none() -> None:
+    assert number_from("many") != number_from("many"), "NaN"

@@ -54,8 +54,10 @@ def test_prose_is_raw_where_it_says_so_and_its_minutes_are_filled_in() -> None:
 
 
 def test_money_in_prose_is_escaped_and_formulas_and_code_are_not() -> None:
-    text = '# %% [markdown] id=a\nr"""\n$500 to $1,000 is $p$, \\$5, `$7`\n```\n$9\n```\n"""'
-    assert read(text).cells[0].prose() == "\\$500 to \\$1,000 is $p$, \\$5, `$7`\n```\n$9\n```"
+    text = '# %% [markdown] id=a\nr"""\n$500 to $1,000 is $p$, `$7`\n```\n$9\n```\n"""'
+    money = "<span>\\$</span>"
+    made = f"{money}500 to {money}1,000 is $p$, `$7`\n```\n$9\n```"
+    assert read(text).cells[0].prose() == made
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             "        total += payments[place]\n"
             "    return total",
             "wrong",
-            "had come to no end after 1.5 seconds",
+            "did not come to an end, so after a moment I stopped it",
         ),
         ("def total_paid():\n    return 0", "wrong", "does not take what I give it"),
         ("total_paid = sum([50_000])", "wrong", "Give me the function itself"),
