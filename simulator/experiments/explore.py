@@ -27,6 +27,7 @@ from simulator.experiments.verdict import Verdict, judge
 from simulator.service.design import Design
 from simulator.service.outbox import Outbox
 from simulator.service.pipeline import PROVIDER_TIMEOUT
+from simulator.world.checks import whole
 from simulator.world.faults import (
     CALL_PLACES,
     KINDS,
@@ -36,7 +37,6 @@ from simulator.world.faults import (
     TRANSACTION_PLACES,
     Fault,
     Plan,
-    whole,
 )
 from simulator.world.scenario import Scenario
 from simulator.world.world import Step, World

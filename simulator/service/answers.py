@@ -54,11 +54,13 @@ def from_row(row: Row | None) -> Answer:
     return _refused(str((row.result or {}).get("detail", "it failed.")))
 
 
-def _without_row(begun: str) -> Answer | None:
+def _without_record(begun: str, row: Row | None) -> Answer | None:
     if begun == "conflict":
         return CONFLICT
     if begun == "denied":
         return _refused("403 Forbidden.")
+    if begun == "refused" and row is None:
+        return _refused("it exceeds the refundable balance of the order.")
     return None
 
 
@@ -69,7 +71,7 @@ class Optimistic:
     follow_up: ClassVar[bool] = False
 
     def __call__(self, begun: str, row: Row | None) -> Answer:
-        answer = _without_row(begun)
+        answer = _without_record(begun, row)
         if answer is not None:
             return answer
         return from_row(row) if row is not None and row.status == "failed" else DONE
@@ -86,4 +88,4 @@ class FromRecord:
     follow_up: bool = True
 
     def __call__(self, begun: str, row: Row | None) -> Answer:
-        return _without_row(begun) or from_row(row)
+        return _without_record(begun, row) or from_row(row)

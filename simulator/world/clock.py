@@ -133,7 +133,17 @@ class Task:
         ended: called with (result, error) when the generator has returned or raised.
     """
 
-    __slots__ = ("count", "ended", "env", "generator", "instant", "life", "made", "on_end")
+    __slots__ = (
+        "count",
+        "ended",
+        "env",
+        "generator",
+        "instant",
+        "life",
+        "made",
+        "mistake",
+        "on_end",
+    )
 
     def __init__(
         self,
@@ -148,6 +158,7 @@ class Task:
         self.ended = ended
         self.on_end: list[Callable[[], None]] = []
         self.made: tuple[str, Any] | None = None
+        self.mistake: ForgottenYieldFrom | None = None
         self.instant = -1.0
         self.count = 0
         life.tasks.append(self)
@@ -181,6 +192,8 @@ class Task:
             raise LoopsInZeroTime(life.process, self.count, int(now))
         try:
             target = self.generator.send(value) if ok else self.generator.throw(value)
+            if self.mistake is not None:
+                raise self.mistake
         except StopIteration as stop:
             self._end(stop.value, None)
             return
@@ -212,12 +225,15 @@ class Task:
             self.made = None
             if step.gi_frame is not None and not (step.gi_suspended or step.gi_running):
                 step.close()
-                raise ForgottenYieldFrom(what)
+                # Kept, too: an `except` of the code that made the mistake may swallow it.
+                self.mistake = ForgottenYieldFrom(what)
+                raise self.mistake
 
     def _end(self, value: Any, error: BaseException | None) -> None:
+        # A step that was never run explains whatever came of using it as its own result.
         self.life.tasks.remove(self)
         for clean in self.on_end:
             clean()
-        if error is None:
+        if self.mistake is None:
             self.check_made()
-        self.ended(value, error)
+        self.ended(value, self.mistake or error)

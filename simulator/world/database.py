@@ -16,7 +16,7 @@ from typing import Any
 from simulator.service.database import sqlite_schema
 from simulator.service.retry import Random01
 from simulator.world.clock import Clock, Life
-from simulator.world.mistakes import EndsItself
+from simulator.world.mistakes import EndsItself, YieldsInside
 from simulator.world.scenario import Order
 
 __all__ = ["EPOCH", "Change", "Store", "VirtualDatabase", "VirtualTransaction", "read", "written"]
@@ -185,7 +185,7 @@ class VirtualDatabase:
     Attributes:
         up: whether it takes connections.
         changes: every committed change of an operation's state, in order.
-        committed: called after every commit with the changes that it made.
+        committed: called at the end of every transaction, with the changes that it made.
     """
 
     def __init__(
@@ -212,6 +212,8 @@ class VirtualDatabase:
         tx = VirtualTransaction(self.connection, int(self.clock.now), memory, random)
         try:
             result = transaction(tx, *arguments)
+            if isinstance(result, Generator):
+                raise YieldsInside(result)
         except BaseException:
             self._end(tx, commit=False)
             raise
@@ -266,7 +268,7 @@ class VirtualDatabase:
             self.store.seen = []
         if commit:
             self.changes += made
-            self.committed(made)
+        self.committed(made if commit else [])
 
     def let_in(self) -> None:
         """Wakes those who wait for their turn, in their order; each looks whether it is free.

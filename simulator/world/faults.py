@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from simulator.world.checks import positive, text, whole
 from simulator.world.luck import draw
 
 __all__ = [
@@ -34,22 +35,6 @@ __all__ = [
     "provider_down",
     "reset",
 ]
-
-
-def whole(number: object, at_least: int) -> bool:
-    """Whether this is a whole number (True is none) and not below `at_least`."""
-    return isinstance(number, int) and not isinstance(number, bool) and number >= at_least
-
-
-def positive(seconds: object) -> bool:
-    """Whether this is a number above 0, and finite."""
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return number and 0 < float(seconds) < float("inf")  # type: ignore[arg-type]
-
-
-def text(value: object) -> bool:
-    """Whether this is a text."""
-    return isinstance(value, str)
 
 
 def is_call(step: str) -> bool:

@@ -9,6 +9,7 @@ __all__ = [
     "Mistake",
     "PipelineRaised",
     "YieldedSomethingElse",
+    "YieldsInside",
 ]
 
 
@@ -23,6 +24,17 @@ class ForgottenYieldFrom(Mistake):
         super().__init__(
             f"{what} was called without `yield from`, so it never happened. "
             f"Write: result = yield from {what}"
+        )
+
+
+class YieldsInside(Mistake):
+    """A transaction is a generator."""
+
+    def __init__(self, generator: object) -> None:
+        name = getattr(generator, "__name__", "it")
+        super().__init__(
+            f"The transaction {name} contains `yield`, so nothing in it was run. A transaction "
+            "is a plain function that runs in one instant: wait before it, or after it."
         )
 
 

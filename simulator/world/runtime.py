@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simulator.service.errors import CallTimeout, CommitUnknown, DatabaseUnavailable
+from simulator.service.errors import (
+    CallTimeout,
+    CommitUnknown,
+    ConnectionLost,
+    DatabaseUnavailable,
+)
 from simulator.service.operations import Operation, Row
 from simulator.service.retry import Random01
 from simulator.world.clock import Dead, Life, microseconds
@@ -55,7 +60,7 @@ class VirtualRuntime:
         self, transaction: Callable[..., Any], *arguments: Any
     ) -> Generator[Any, Any, Any]:
         """Runs a transaction in one instant."""
-        name = transaction.__name__
+        name = name_of(transaction)
         return self._step(f"rt.transact({name}, …)", self._transact(transaction, arguments))
 
     def sleep(self, seconds: float) -> Generator[Any, Any, None]:
@@ -121,7 +126,7 @@ class VirtualRuntime:
         if answer is TIMED_OUT:
             world.note(life.process, "timeout", name, text=f"after {timeout:g} s")
             answer = CallTimeout(f"no answer to {name} within {timeout:g} s")
-        elif isinstance(answer, Exception):
+        elif isinstance(answer, ConnectionLost):
             world.note(life.process, "reset", name, text=str(answer))
         if fault is not None:
             yield from self._interrupted(fault, "after_answer")
@@ -134,7 +139,7 @@ class VirtualRuntime:
     ) -> Generator[Any, Any, Any]:
         self._alive()
         world, life = self.world, self.life
-        name = transaction.__name__
+        name = name_of(transaction)
         fault = world.strike(life, name, call=False)
         if fault is not None:
             yield from self._interrupted(fault, "before")
@@ -194,7 +199,9 @@ class VirtualRuntime:
         self._alive()
         world = self.world
         final = world.settlement(operation)
-        if final is not None:
+        if final is None:
+            yield world.clock.timeout(1)  # so that a loop around it takes time
+        else:
             clock = world.clock
 
             def give_up(_: Any) -> None:
@@ -232,3 +239,15 @@ class VirtualRuntime:
             raise DatabaseUnavailable("the connection of the open transaction broke")
         self.world.note(self.life.process, "commit", "open transaction", "database")
         self.world.note_changes(self.life.process)
+
+
+def name_of(transaction: object) -> str:
+    """The name of a transaction's step: that of its function."""
+    function = getattr(transaction, "func", transaction)  # a functools.partial
+    name = getattr(function, "__name__", None)
+    if not callable(transaction) or name is None:
+        raise Mistake(
+            f"rt.transact({transaction!r}, …): give a function that takes the open transaction, "
+            "for example rt.transact(begin, design, operation)."
+        )
+    return str(name)

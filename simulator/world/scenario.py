@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from simulator.service.schemas import EXPONENTS, Session, ToolCall
+from simulator.world.checks import positive, whole
 
 __all__ = [
     "ORDER_ID",
@@ -24,6 +25,17 @@ __all__ = [
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
 USER = "c0ffee00-1234-4abc-8def-000000001001"
 ORDER_ID = "ORD-1001"
+
+
+def needs(owner: object, name: str, fits: bool, what: str) -> None:
+    """Refuses a setting that makes no sense.
+
+    Raises:
+        ValueError: says which, and what it should be.
+    """
+    if not fits:
+        value = getattr(owner, name)
+        raise ValueError(f"{type(owner).__name__}({name}={value!r}): give {what}.")
 
 
 @lru_cache
@@ -50,6 +62,10 @@ class Intent:
     currency: str = "USD"
     owed: bool = True
 
+    def __post_init__(self) -> None:
+        needs(self, "amount", whole(self.amount, 1), "whole minor units, 1 or more")
+        needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")
+
 
 @lru_cache
 def _session(intent: Intent) -> Session:
@@ -65,6 +81,10 @@ class Order:
     user_id: str = USER
     captured: int = 500_00
     currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        needs(self, "captured", whole(self.captured, 0), "whole minor units, 0 or more")
+        needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +107,9 @@ class Submission:
     amount: str | None = None
     after_answer: bool = False
 
+    def __post_init__(self) -> None:
+        needs(self, "at", self.at == 0 or positive(self.at), "seconds, 0 or more")
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
@@ -104,6 +127,10 @@ class AgentSettings:
     resubmits: int = 9
     new_thought: bool = False
     elsewhere: bool = False
+
+    def __post_init__(self) -> None:
+        needs(self, "patience", positive(self.patience), "seconds, more than 0")
+        needs(self, "resubmits", whole(self.resubmits, 0), "a whole number, 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +152,12 @@ class ProviderSettings:
     declines: frozenset[str] = frozenset()
     limit: int | None = None
     limit_window: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("leg", "work", "key_lifetime", "limit_window"):
+            needs(self, name, positive(getattr(self, name)), "seconds, more than 0")
+        allowed = self.limit is None or whole(self.limit, 1)
+        needs(self, "limit", allowed, "a whole number, 1 or more, or None")
 
 
 @dataclass(frozen=True)
@@ -169,6 +202,8 @@ class Scenario:
                     f"Scenario {self.name!r}: intent id {intent.id!r} is shorter than the 8 "
                     "characters that the lesson's schema asks for."
                 )
+        needs(self, "workers", whole(self.workers, 1), "a whole number, 1 or more")
+        needs(self, "intents", bool(self.intents), "at least one intent")
         instances = {f"backend-{number + 1}" for number in range(self.backends)}
         for submission in self.submissions:
             if submission.intent_id not in intents:
@@ -184,6 +219,10 @@ class Scenario:
 
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some attributes changed."""
+        names = [each.name for each in fields(self)]
+        for name in changes:
+            if name not in names:
+                raise ValueError(f"A scenario has no {name!r}. It has: {', '.join(names)}.")
         return replace(self, **changes)
 
     def intent(self, intent_id: str) -> Intent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from simulator.service import pipeline, worker
-from simulator.service.answers import Answer
+from simulator.service.answers import KINDS, Answer
 from simulator.service.design import Design, PolicyMistake
 from simulator.service.errors import (
     CommitUnknown,
@@ -43,7 +43,12 @@ CAP = 7 * 24 * 3600 * 1_000_000
 AGENT_LEG = 20_000
 """Microseconds for a message between agent, backends, broker and customer, one way."""
 
-SERVICES = frozenset({"provider", "tool", "customer", "broker"})
+SERVICES: dict[str, type] = {
+    "provider.refund": pipeline.RefundOrder,
+    "customer.notify": worker.Message,
+    "broker.publish": Operation,
+    "tool.issue_refund": ToolRequest,
+}
 
 SERVICE_ERRORS = (Silence, Declined, RateLimited, DatabaseUnavailable, CommitUnknown)
 RECORD = DurableRecord()
@@ -120,6 +125,7 @@ class World:
         self.taken: list[tuple[str, str, int, bool, int]] = []
         self.struck: list[tuple[int, Fault]] = []
         self.told: list[Told] = []
+        self.intent_ids = frozenset(intent.id for intent in scenario.intents)
         self.submitted: dict[str, int] = {}
         self.answers: list[tuple[ToolRequest, Answer]] = []
         self.capped = False
@@ -304,13 +310,21 @@ class World:
         self, client: Life, name: str, request: Any, reply: Any, fault: Fault | None
     ) -> Exchange:
         """A request that is about to be sent."""
-        service = name.partition(".")[0]
-        if service not in SERVICES:
+        if name not in SERVICES:
             raise Mistake(
                 f"rt.call({name!r}): nobody answers such calls. There are provider.refund, "
                 "customer.notify and broker.publish."
             )
-        server = request.instance if service == "tool" else service
+        if not isinstance(request, SERVICES[name]):
+            raise Mistake(f"rt.call({name!r}, {request!r}): it takes a {SERVICES[name].__name__}.")
+        intent = getattr(request, "intent_id", None)
+        if intent is not None and intent not in self.intent_ids:
+            raise Mistake(
+                f"rt.call({name!r}): there is no intent {intent!r}. The session's intent_id "
+                f"names the one that was asked for, here {', '.join(sorted(self.intent_ids))}."
+            )
+        service = name.partition(".")[0]
+        server = str(request.instance) if isinstance(request, ToolRequest) else service
         leg = self.provider.leg if service == "provider" else AGENT_LEG
         return Exchange(self, client, server, name, request, reply, leg, fault)
 
@@ -342,10 +356,11 @@ class World:
         def ended(answer: Any, error: BaseException | None) -> None:
             self._served[life].remove(exchange)
             if error is None:
-                if not isinstance(answer, Answer):
+                if not isinstance(answer, Answer) or answer.kind not in KINDS:
                     raise Mistake(
                         f"The pipeline returned {answer!r} to the agent. It has to return an "
-                        "Answer, for example Answer('done', 'Your refund has been paid.')."
+                        "Answer, for example Answer('done', 'Your refund has been paid.'). "
+                        f"Kinds of answers: {', '.join(sorted(KINDS))}."
                     )
                 self.answers.append((request, answer))
                 exchange.respond(answer)
@@ -392,7 +407,7 @@ class World:
         """An event for when the operation is final; None if it is."""
         if self.database.up and self.database.holder is None:
             row = self.row(operation)
-            if row is None or row.final:
+            if row is not None and row.final:
                 return None
         event = self.clock.event()
         self._unsettled.append((operation, event))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from simulator.service.authorization import FromSession, Ownership, RefundPermission
+from simulator.service.balance import order_of
 from simulator.service.operations import Operation
 from simulator.service.schemas import Session
 
@@ -38,7 +39,9 @@ def test_only_exactly_the_permission_to_refund_is_enough(
 def test_the_owner_of_an_order_may_have_it_refunded(
     shop: Any, make_operation: Callable[..., Operation]
 ) -> None:
-    assert Ownership()(shop, make_operation()) is True
+    operation = make_operation()
+    order = order_of(shop, operation.tenant_id, operation.order_id)
+    assert Ownership()(order, operation) is True
 
 
 @pytest.mark.parametrize(
@@ -48,4 +51,6 @@ def test_nobody_else_may(
     other: dict[str, str], shop: Any, make_operation: Callable[..., Operation]
 ) -> None:
     # Trap 12 of the lesson: a permission is asked for, and not whose order it is.
-    assert Ownership()(shop, make_operation(**other)) is False
+    operation = make_operation(**other)
+    order = order_of(shop, operation.tenant_id, operation.order_id)
+    assert Ownership()(order, operation) is False

@@ -97,13 +97,11 @@ def test_a_class_in_a_slot_for_a_function_is_refused() -> None:
         Design(answer=FromRecord)
 
 
-@pytest.mark.xfail(strict=True, reason="retry=NoRetry passes, and fails in the first history")
 def test_a_retry_policy_without_its_parentheses_is_noticed() -> None:
     with pytest.raises(ValueError, match="parentheses"):
         Design(retry=NoRetry)
 
 
-@pytest.mark.xfail(strict=True, reason="handle=5 passes, and fails in the first history")
 def test_a_pipeline_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(ValueError, match="handle"):
         Design(handle=5)

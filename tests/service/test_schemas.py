@@ -85,12 +85,12 @@ def test_money_is_written_for_people() -> None:
 @pytest.mark.parametrize(
     ("amount", "words"),
     [
-        ("NaN", "finite"),
+        ("NaN", "valid decimal"),
         ("sNaN", "amount"),
-        ("Infinity", "finite"),
-        ("-Infinity", "finite"),
-        (float("nan"), "finite"),
-        (float("inf"), "finite"),
+        ("Infinity", "valid decimal"),
+        ("-Infinity", "valid decimal"),
+        (float("nan"), "valid decimal"),
+        (float("inf"), "valid decimal"),
         ("-500.00", "greater than 0"),
         ("0", "greater than 0"),
         ("0.00", "greater than 0"),
@@ -114,7 +114,6 @@ def test_an_amount_that_is_no_payable_sum_is_refused_in_a_sentence(amount: Any, 
 
 
 @pytest.mark.parametrize("amount", ["1e3", "5E2", "5_00", "５００"])  # noqa: RUF001
-@pytest.mark.xfail(strict=True, reason="the published schema lets Decimal read them")
 def test_an_amount_in_an_unusual_spelling_is_refused(amount: str) -> None:
     with pytest.raises(InvalidRequest):
         parsed(amount=amount)

@@ -9,13 +9,18 @@ from math import sqrt
 
 import pytest
 
+from simulator.experiments.replay import store
+from simulator.service.designs import NAIVE
+from simulator.world.faults import Plan
 from simulator.world.luck import Luck, draw
+from simulator.world.scenario import Scenario
+from simulator.world.world import World
 
 CODE = """
 from simulator.world.luck import Luck, draw
 luck = Luck(7, "random", "worker-1")
 here = draw(1, "lose_response", "provider.refund", 1)
-print(here, luck.random(), luck.uniform(2, 5), luck.uuid())
+print(here, luck.random(), luck.uniform(2, 5))
 """
 
 
@@ -35,7 +40,6 @@ def test_equal_places_draw_equal_numbers_in_every_process() -> None:
         draw(1, "lose_response", "provider.refund", 1),
         luck.random(),
         luck.uniform(2, 5),
-        luck.uuid(),
     )
     assert outputs == {" ".join(map(str, here))}
 
@@ -111,9 +115,9 @@ def test_uniform_keeps_to_its_bounds() -> None:
 
 
 def test_ids_are_uuids_and_never_come_twice() -> None:
-    luck = Luck(1, "ids")
-    ids = [luck.uuid() for _ in range(1_000)]
+    with store() as database:
+        world = World(NAIVE, Scenario.one_refund(), Plan(), 1, database)
+        ids = [world.new_id() for _ in range(1_000)]
     assert len(set(ids)) == 1_000
     form = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
     assert all(re.fullmatch(form, text) for text in ids)
-    assert Luck(1, "ids").uuid() == ids[0] != Luck(2, "ids").uuid()

@@ -93,7 +93,6 @@ def test_a_step_made_last_and_never_run_is_named_at_the_end(step: Any, run: Any,
     assert what in str(mistake.value)
 
 
-@pytest.mark.xfail(strict=True, reason="reported as an AttributeError of a generator")
 def test_a_step_never_run_whose_result_is_used_is_named_too(step: Any, run: Any, send: Any) -> None:
     what, make = step
 
@@ -108,7 +107,6 @@ def test_a_step_never_run_whose_result_is_used_is_named_too(step: Any, run: Any,
     assert what in str(mistake.value)
 
 
-@pytest.mark.xfail(strict=True, reason="reported as a mistake of the policy `answer`")
 def test_a_step_never_run_that_is_handed_to_a_policy_is_not_the_policys_mistake(
     run: Any,
 ) -> None:
@@ -122,7 +120,6 @@ def test_a_step_never_run_that_is_handed_to_a_policy_is_not_the_policys_mistake(
 
 
 @pytest.mark.parametrize("caught", [Exception, pytest.param(Mistake, id="Mistake")])
-@pytest.mark.xfail(strict=True, reason="it is raised inside the student's own try")
 def test_a_mistake_is_not_swallowed_by_an_except_of_the_code_that_makes_it(
     caught: type[Exception], run: Any, send: Any
 ) -> None:
@@ -219,7 +216,6 @@ except Exception as error:
 """
 
 
-@pytest.mark.xfail(strict=True, reason="rt.settled on no row takes no time and never yields")
 def test_waiting_in_a_loop_for_a_row_that_never_comes_does_not_hang() -> None:
     done = subprocess.run(
         [sys.executable, "-c", HANGS], capture_output=True, text=True, cwd=HOUSE, check=False
@@ -256,7 +252,6 @@ def test_a_pipeline_that_returns_no_answer_is_told_what_to_return(returned: Any,
         run(handle)
 
 
-@pytest.mark.xfail(strict=True, reason="any kind passes, and counts as no final answer")
 def test_a_pipeline_that_returns_an_answer_of_no_known_kind_is_told_the_kinds(run: Any) -> None:
     def handle(rt: Any, design: Any, call: Any, session: Any) -> Any:
         yield from rt.sleep(1.0)
@@ -311,7 +306,6 @@ def test_a_call_that_nobody_answers_is_named_with_those_there_are(
 
 
 @pytest.mark.parametrize("name", ["provider.refnd", "provider.", "provider", "customer.tell"])
-@pytest.mark.xfail(strict=True, reason="only the part before the dot is looked at: it pays")
 def test_a_misspelt_call_is_named_and_pays_nothing(name: str, run: Any, send: Any) -> None:
     def handle(rt: Any, design: Any, call: Any, session: Any) -> Any:
         yield from rt.call(name, send(session), timeout=2.0)
@@ -323,7 +317,6 @@ def test_a_misspelt_call_is_named_and_pays_nothing(name: str, run: Any, send: An
 
 @pytest.mark.parametrize("request_", [{"amount": 500_00}, None, "500.00", 500_00])
 @pytest.mark.parametrize("name", [REFUND, "customer.notify"])
-@pytest.mark.xfail(strict=True, reason="a bare AttributeError out of the world")
 def test_a_request_that_its_receiver_cannot_read_is_named(
     name: str, request_: Any, run: Any
 ) -> None:
@@ -335,7 +328,6 @@ def test_a_request_that_its_receiver_cannot_read_is_named(
         run(handle)
 
 
-@pytest.mark.xfail(strict=True, reason="KeyError in the verdict")
 def test_a_refund_for_an_intent_that_there_is_not_is_named(run: Any, send: Any) -> None:
     def handle(rt: Any, design: Any, call: Any, session: Any) -> Any:
         order = send(session)
@@ -350,7 +342,6 @@ def fields(order: Any) -> tuple[Any, ...]:
     return order.intent_id, order.order_id, order.amount, order.currency, order.key
 
 
-@pytest.mark.xfail(strict=True, reason="it is never run, and the commit is empty")
 def test_a_transaction_that_yields_is_named(run: Any) -> None:
     def transaction(tx: Any) -> Any:
         tx.execute("UPDATE orders SET pending = 5")
@@ -364,7 +355,6 @@ def test_a_transaction_that_yields_is_named(run: Any) -> None:
         run(handle)
 
 
-@pytest.mark.xfail(strict=True, reason="it has no __name__")
 def test_a_transaction_may_be_any_callable(run: Any) -> None:
     def handle(rt: Any, design: Any, call: Any, session: Any) -> Any:
         yield from rt.transact(functools.partial(lambda tx, amount: amount, amount=5))

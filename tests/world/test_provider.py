@@ -167,7 +167,6 @@ def test_other_intents_are_not_declined(ask: Case) -> None:
     assert amounts(made) == [500_00]
 
 
-@pytest.mark.xfail(strict=True, reason="any exception that is an answer is noted as a reset")
 def test_an_answer_that_says_no_is_not_written_down_as_a_broken_connection(ask: Case) -> None:
     made, _ = ask(order(), declines=frozenset({"intent-1"}))
     assert [e for e in made.trace if e.kind == "reset"] == []

@@ -88,13 +88,11 @@ def test_but_checks_as_well() -> None:
         lambda: Scenario(intents=(), submissions=()),
     ],
 )
-@pytest.mark.xfail(strict=True, reason="settings are not checked")
 def test_a_setting_that_makes_no_sense_is_refused(make: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         make()
 
 
-@pytest.mark.xfail(strict=True, reason="a bare TypeError of dataclasses.replace")
 def test_an_attribute_that_there_is_not_is_named_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="intents"):
         Scenario.one_refund().but(intent=Intent("intent-1"))

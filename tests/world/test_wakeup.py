@@ -117,12 +117,7 @@ def open_for(seconds: float, then: str) -> Callable[..., Any]:
     "then",
     [
         "commits",
-        pytest.param(
-            "dies",
-            marks=pytest.mark.xfail(
-                strict=True, reason="a rollback calls nobody: they sleep on to the next commit"
-            ),
-        ),
+        "dies",
     ],
 )
 def test_work_that_fell_due_while_a_transaction_was_open_is_claimed_when_it_is_closed(
