@@ -141,3 +141,41 @@ def live(
             unsafe = unsafe or (name == "SAFE" and bool(report.findings))
     if unsafe:
         context.exit(1)
+
+
+@live.command()
+@click.option(
+    "--database",
+    "-d",
+    default="postgresql",
+    show_default=True,
+    help="postgresql: a server that is started for you, and gone afterwards; or the URL of one.",
+)
+@click.option(
+    "--example",
+    nargs=3,
+    metavar="CASE LEVEL OUTCOME",
+    help='Show one such order, for example: "no lock" "READ COMMITTED" over-refund.',
+)
+def interleavings(database: str, example: tuple[str, str, str] | None) -> None:
+    """Two transactions, statement by statement, in every order of their statements.
+
+    Says for six ways to guard a balance, or to do a thing once, and for the transaction of the
+    lesson's section 7, what becomes of it on each level of isolation; and on SQLite.
+    """
+    from simulator.live.interleavings import interleavings as play
+    from simulator.live.transactions import CASES
+
+    chosen = [case for case in CASES if example is None or case.name == example[0]]
+    if not chosen:
+        names = ", ".join(case.name for case in CASES)
+        raise click.BadParameter(f"There is no such case. Cases: {names}.", param_hint="--example")
+    with url_of(database) as url:
+        found = play(url, chosen)
+        if example is None:
+            click.echo(found)
+            return
+        try:
+            click.echo(found.example(*example))
+        except ValueError as error:
+            raise click.BadParameter(f"{error}\n\n{found}", param_hint="--example") from error
