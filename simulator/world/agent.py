@@ -65,6 +65,8 @@ def converse(rt: VirtualRuntime, world: World, submission: Submission, before: A
 
 def replace_thought(submission: Submission, thought: int) -> Submission:
     """The same submission, thought anew."""
+    if thought == submission.thought:
+        return submission
     return Submission(
         submission.intent_id, submission.at, submission.instance, thought, submission.amount
     )

@@ -10,6 +10,7 @@ for; a paused one gets its events when it resumes.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import lru_cache
 from typing import Any
 
 from simpy import Environment, Timeout
@@ -22,6 +23,7 @@ STEPS_IN_ONE_INSTANT = 2_000
 """More deliveries to one task than this at one time of the clock are a loop."""
 
 
+@lru_cache
 def microseconds(seconds: float) -> int:
     """Seconds as the clock counts them, at least 1: no step takes no time."""
     return max(1, round(seconds * 1_000_000))

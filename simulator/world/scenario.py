@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from simulator.service.schemas import EXPONENTS, Session, ToolCall
@@ -65,11 +66,6 @@ class Intent:
     def __post_init__(self) -> None:
         needs(self, "amount", whole(self.amount, 1), "whole minor units, 1 or more")
         needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")
-
-
-@lru_cache
-def _session(intent: Intent) -> Session:
-    return Session(intent.user_id, intent.tenant_id, frozenset({"refund:create"}), intent.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +222,22 @@ class Scenario:
         return replace(self, **changes)
 
     def intent(self, intent_id: str) -> Intent:
-        """The intent with this id."""
-        return next(intent for intent in self.intents if intent.id == intent_id)
+        """The intent with this id.
+
+        Raises:
+            ValueError: there is none.
+        """
+        try:
+            return self._intents[intent_id]
+        except KeyError:
+            raise ValueError(
+                f"Scenario {self.name!r} has no intent {intent_id!r}; "
+                f"there are {', '.join(self._intents)}."
+            ) from None
+
+    @cached_property
+    def _intents(self) -> dict[str, Intent]:
+        return {intent.id: intent for intent in self.intents}
 
     @classmethod
     def one_refund(cls) -> Scenario:
@@ -305,24 +315,41 @@ class Scenario:
 
     def session(self, intent_id: str) -> Session:
         """The session of the customer who wants this."""
-        return _session(self.intent(intent_id))
+        if intent_id not in self._sessions:
+            intent = self.intent(intent_id)
+            self._sessions[intent_id] = Session(
+                intent.user_id, intent.tenant_id, frozenset({"refund:create"}), intent_id
+            )
+        return self._sessions[intent_id]
+
+    # Sessions and calls are the same in thousands of histories, and cannot be changed.
+
+    @cached_property
+    def _sessions(self) -> dict[str, Session]:
+        return {}
+
+    @cached_property
+    def _calls(self) -> dict[Submission, ToolCall]:
+        return {}
 
     def call(self, submission: Submission) -> ToolCall:
         """The tool call that the model makes of a submission.
 
         The model fills in the published schema, and so invents a `refund_request_id`.
         """
-        intent = self.intent(submission.intent_id)
-        amount = submission.amount
-        if amount is None:
-            amount = plain_amount(intent.amount, intent.currency)
-        call_id = f"call-{submission.intent_id}-{submission.thought}"
-        return ToolCall(
-            call_id,
-            "issue_refund",
-            {
+        if submission not in self._calls:
+            intent = self.intent(submission.intent_id)
+            amount = submission.amount
+            if amount is None:
+                amount = plain_amount(intent.amount, intent.currency)
+            arguments = {
                 "order_id": intent.order_id,
                 "amount": amount,
                 "refund_request_id": f"refund-{intent.id}-thought-{submission.thought}",
-            },
-        )
+            }
+            self._calls[submission] = ToolCall(
+                f"call-{submission.intent_id}-{submission.thought}",
+                "issue_refund",
+                MappingProxyType(arguments),
+            )
+        return self._calls[submission]

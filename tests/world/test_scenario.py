@@ -148,5 +148,5 @@ def test_the_session_says_who_asks_and_for_which_intent() -> None:
 
 
 def test_an_unknown_intent_has_no_session() -> None:
-    with pytest.raises(StopIteration):
+    with pytest.raises(ValueError, match="has no intent"):
         Scenario.one_refund().session("intent-9")
