@@ -104,6 +104,7 @@ def ablations() -> dict[str, Design]:
         "provider key": SAFE.but(key=NoKey()),
         "operation key": SAFE.but(key=ModelKey()),
         "fingerprint": SAFE.but(record=DurableRecord(fingerprint=False)),
+        "tombstone": SAFE.but(record=DurableRecord(keep=24 * 3600.0)),
         "reservation": SAFE.but(balance=CheckThenAct()),
         "outbox": SAFE.but(
             dispatch=Publish("after"),

@@ -199,6 +199,15 @@ INSERT_REFUND = """
         (operation_id, intent_id, call_id, model_key, user_id, order_id, amount, currency)
     VALUES (:id, :intent_id, :call_id, :model_key, :user_id, :order_id, :amount, :currency)
 """
+FORGOTTEN = """
+    SELECT id FROM tool_operations
+    WHERE status IN ('succeeded', 'failed') AND updated_at <= :before
+"""
+FORGET = (
+    f"DELETE FROM refunds WHERE operation_id IN ({FORGOTTEN})",
+    f"DELETE FROM outbox WHERE operation_id IN ({FORGOTTEN})",
+    "DELETE FROM tool_operations WHERE status IN ('succeeded', 'failed') AND updated_at <= :before",
+)
 FIND_OPERATION = """
     SELECT id, request_hash, status, result FROM tool_operations
     WHERE tenant_id = :tenant_id AND idempotency_key = :key
@@ -211,12 +220,19 @@ class DurableRecord:
 
     Attributes:
         fingerprint: compare the payload with the recorded one, and refuse another (409).
+        keep: seconds after which a finished operation is forgotten; None: never. What is kept
+            of it is its tombstone: it must outlive the latest redelivery.
     """
 
     fingerprint: bool = True
+    keep: float | None = None
     durable: ClassVar[bool] = True
 
     def begin(self, tx: Transaction, operation: Operation) -> str:
+        if self.keep is not None:
+            before = tx.time(-self.keep)
+            for statement in FORGET:
+                tx.execute(statement, {"before": before})
         inserted = tx.execute(
             INSERT_OPERATION,
             {

@@ -6,6 +6,7 @@ framework would after a restart, or as its model would in a new turn.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from simulator.service.answers import Answer
@@ -67,6 +68,4 @@ def replace_thought(submission: Submission, thought: int) -> Submission:
     """The same submission, thought anew."""
     if thought == submission.thought:
         return submission
-    return Submission(
-        submission.intent_id, submission.at, submission.instance, thought, submission.amount
-    )
+    return replace(submission, thought=thought)

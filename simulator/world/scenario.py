@@ -25,6 +25,8 @@ __all__ = [
 
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
 USER = "c0ffee00-1234-4abc-8def-000000001001"
+OTHER_TENANT = "0b8e6d2c-77aa-4f1d-8c55-9e0f1a2b3c4d"
+OTHER_USER = "c0ffee00-1234-4abc-8def-000000001002"
 ORDER_ID = "ORD-1001"
 
 
@@ -94,6 +96,8 @@ class Submission:
         thought: calls of one thought have one call id and one set of arguments.
         amount: how the model writes the amount, if not as the customer said it.
         after_answer: whether it has to wait for the end of the submission before it.
+        model_key: what the model writes where the published schema asks for an id, if not
+            something of its own for every thought.
     """
 
     intent_id: str
@@ -102,6 +106,7 @@ class Submission:
     thought: int = 1
     amount: str | None = None
     after_answer: bool = False
+    model_key: str | None = None
 
     def __post_init__(self) -> None:
         needs(self, "at", self.at == 0 or positive(self.at), "seconds, 0 or more")
@@ -313,6 +318,36 @@ class Scenario:
         """The provider refuses, definitely: the card was closed."""
         return cls(name="declined", provider=ProviderSettings(declines=frozenset({"intent-1"})))
 
+    @classmethod
+    def two_tenants_one_key(cls) -> Scenario:
+        """Two shops have an order of one number, and two models invent one and the same key."""
+        return cls(
+            name="two_tenants_one_key",
+            orders=(Order(), Order(tenant_id=OTHER_TENANT, user_id=OTHER_USER)),
+            intents=(
+                Intent("intent-1"),
+                Intent("intent-2", tenant_id=OTHER_TENANT, user_id=OTHER_USER),
+            ),
+            submissions=(
+                Submission("intent-1", model_key="refund-A"),
+                Submission("intent-2", at=10.0, instance="backend-2", model_key="refund-A"),
+            ),
+        )
+
+    @classmethod
+    def late_redelivery(cls) -> Scenario:
+        """A queue delivers the tool call again a day later, when the provider has forgotten the
+        key. The refund is $200 of $500, so that no balance stands in the way.
+        """
+        return cls(
+            name="late_redelivery",
+            intents=(Intent("intent-1", amount=200_00),),
+            submissions=(
+                Submission("intent-1"),
+                Submission("intent-1", at=25 * 3600.0, instance="backend-2"),
+            ),
+        )
+
     def session(self, intent_id: str) -> Session:
         """The session of the customer who wants this."""
         if intent_id not in self._sessions:
@@ -345,7 +380,8 @@ class Scenario:
             arguments = {
                 "order_id": intent.order_id,
                 "amount": amount,
-                "refund_request_id": f"refund-{intent.id}-thought-{submission.thought}",
+                "refund_request_id": submission.model_key
+                or f"refund-{intent.id}-thought-{submission.thought}",
             }
             self._calls[submission] = ToolCall(
                 f"call-{submission.intent_id}-{submission.thought}",

@@ -78,6 +78,7 @@ ABLATED = [
     ("provider key", "one_refund", ["lose_response"], "double_refund"),
     ("operation key", "new_thought", [], "double_refund"),
     ("fingerprint", "changed_payload", [], "conflict_ignored"),
+    ("tombstone", "late_redelivery", [], "double_refund"),
     ("reservation", "two_partial_refunds", ["lose_request"], "over_refund"),
     ("outbox", "one_refund", ["lose_request"], "stuck"),
     ("outcome_unknown", "one_refund", ["lose_request"], "lost_refund"),
