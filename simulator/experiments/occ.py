@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from random import Random
 from typing import TYPE_CHECKING
 
 import simpy
 
 from simulator.experiments.statistics import mean_interval
 from simulator.experiments.storm.fleet import Step
-from simulator.experiments.storm.luck import Luck
 from simulator.service.retry import (
     Decorrelated,
     EqualJitter,
@@ -70,7 +70,7 @@ def race(clients: int, retry: RetryPolicy, *, service: float = 0.0, seed: int = 
     """
     run = _Race(retry, service)
     for number in range(clients):
-        run.env.process(run.client(Luck(seed, number)))
+        run.env.process(run.client(Random(seed * 1_000_003 + number)))
     run.env.run()
     return Race(run.calls, run.last)
 
@@ -84,7 +84,7 @@ class _Race:
         self.version = self.calls = 0
         self.free = self.last = 0.0
 
-    def client(self, luck: Luck) -> Step:
+    def client(self, luck: Random) -> Step:
         """Read, write, and if somebody else was faster, wait and begin again."""
         env = self.env
         pause, attempt, delay = 0.0, 0, None
@@ -113,9 +113,9 @@ class _Race:
         return self.free - self.env.now
 
 
-def leg(luck: Luck) -> float:
+def leg(luck: Random) -> float:
     """Seconds of one leg of the network."""
-    return abs(luck.normal(LEG_MEAN, LEG_SD))
+    return abs(luck.gauss(LEG_MEAN, LEG_SD))
 
 
 def compare(

@@ -51,6 +51,10 @@ class Fleet:
     def __post_init__(self) -> None:
         self.env = simpy.Environment()
         self.backoffs, self.sends = Luck(self.seed, BACKOFF), Luck(self.seed, SEND)
+        provider = self.desk.provider
+        self.chancy = provider.law == "exponential" or any(
+            (provider.failure_rate, self.lose_request, self.lose_response, self.network)
+        )  # whether a send needs luck at all: a stream for each costs a tenth of the time
         self.counts = Counts()
         self.asked = self.answered = self.gave_up = self.calls = 0
         self.latencies: list[float] = []
@@ -75,27 +79,26 @@ class Fleet:
             if rate is not None:
                 now = rate(env.now) if callable(rate) else rate
                 yield env.timeout(luck.exponential(1.0 / now))
-            env.process(self.client(number))
+            if self.think is None:
+                env.process(self.want(number, number))
+            else:
+                env.process(self.go_on_wanting(number, self.think))
 
-    def client(self, number: int) -> Step:
-        """One client: a refund, or one after the other."""
-        env = self.env
-        yield from self.want(number, number)
-        if self.think is None:
-            return
-        thinking = Luck(self.seed, THINK, number)
-        for nth in count(1):
-            yield env.timeout(thinking.exponential(self.think))
-            yield from self.want(number, number + nth * self.clients)
+    def go_on_wanting(self, client: int, think: float) -> Step:
+        """A closed-loop client: one refund after the other."""
+        thinking = Luck(self.seed, THINK, client)
+        for nth in count():
+            yield from self.want(client, client + nth * self.clients)
+            yield self.env.timeout(thinking.exponential(think))
 
     def want(self, client: int, number: int) -> Step:
         """Refund `number` is wanted, until it is answered or given up."""
         env = self.env
-        guard = self.guards[client % len(self.guards)]
+        guard = self.guards[client % len(self.guards)] if self.guards else None
         refund = Refund(number, env.now, self.backoffs.branch(number))
         self.asked += 1
         outcome = FORBIDDEN
-        if guard.may_send(env.now):
+        if guard is None or guard.may_send(env.now):
             outcome = yield from self.attempts(refund, guard, 0)
         self.last = env.now
         if outcome == PAID:
@@ -105,17 +108,32 @@ class Fleet:
         else:
             self.gave_up += 1
 
-    def attempts(self, refund: Refund, guard: Guard, layer: int) -> Answer:
-        """Layer `layer` of retries: each attempt is all the attempts of the layer below."""
+    def attempts(self, refund: Refund, guard: Guard | None, layer: int) -> Answer:
+        """Layer `layer` of retries: each attempt is all the attempts of the layer below.
+
+        How a send ends is known when it reaches the provider, so the wait for the answer and the
+        wait before the next attempt are one event. With a guard they are two: it must hear of
+        the failure when it happens.
+        """
         env, policy = self.env, self.layers[layer]
-        inner = layer + 1 < len(self.layers)
         attempt = 0
         delay: float | None = None
         while True:
-            if inner:
+            if layer + 1 < len(self.layers):
                 outcome = yield from self.attempts(refund, guard, layer + 1)
+                ends = env.now
             else:
-                outcome = yield from self.send(refund, guard)
+                patience = env.now + self.timeout
+                luck, leg = self.send(refund)
+                if 0.0 < leg <= self.timeout:
+                    yield env.timeout(leg)
+                outcome, ends = self.outcome(refund, luck, leg, patience)
+                if guard is not None or outcome == PAID:
+                    yield env.timeout(ends - env.now)
+                if guard is not None:
+                    self.tell(guard, refund, outcome)
+                if outcome not in (PAID, SILENCE):
+                    self.counts.rejected[self.row(ends)] += 1
             if outcome in (PAID, FORBIDDEN):
                 return outcome
             limited = outcome == LIMITED
@@ -126,58 +144,56 @@ class Fleet:
                 previous=delay,
                 retry_after=self.desk.provider.retry_after if limited else None,
                 longest_retry_after=self.longest_retry_after,
-                elapsed=env.now - refund.asked,
+                elapsed=ends - refund.asked,
                 deadline=self.deadline,
             )
-            if delay is None:
+            again = ends if delay is None else ends + delay
+            if delay is not None and refund.late <= again:
+                again, outcome = refund.late, PAID
+            if again > env.now:
+                yield env.timeout(again - env.now)
+            if delay is None or outcome == PAID:
                 return outcome
-            if refund.late <= env.now + delay:
-                yield env.timeout(refund.late - env.now)
-                return PAID
-            if delay:
-                yield env.timeout(delay)
-            if not guard.may_retry(env.now, outcome):
+            if guard is not None and not guard.may_retry(env.now, outcome):
                 return FORBIDDEN
             if self.throttles_count or not limited:
                 attempt += 1
 
-    def send(self, refund: Refund, guard: Guard) -> Answer:
-        """One call. Without a random network it takes a single event."""
-        env = self.env
-        luck = self.sends.branch(refund.number, refund.sends)
-        patience = env.now + self.timeout
+    def send(self, refund: Refund) -> tuple[Luck, float]:
+        """One call leaves: its luck, and the seconds until it reaches the provider (inf: lost)."""
+        luck = self.sends.branch(refund.number, refund.sends) if self.chancy else self.sends
         refund.sends += 1
         self.calls += 1
-        self.counts.calls[self.row(env.now)] += 1
+        self.counts.calls[self.row(self.env.now)] += 1
+        if self.lose_request and luck.random() < self.lose_request:
+            return luck, inf
+        return luck, luck.exponential(self.network) if self.network else 0.0
+
+    def outcome(self, refund: Refund, luck: Luck, leg: float, patience: float) -> tuple[str, float]:
+        """How a call ends for its client, and when: at the latest when its patience does."""
         outcome, answer = SILENCE, inf
-        if not (self.lose_request and luck.random() < self.lose_request):
-            leg = luck.exponential(self.network) if self.network else 0.0
-            if leg > self.timeout:
-                env.process(self.straggle(leg, refund, luck, patience))
-            else:
-                if leg:
-                    yield env.timeout(leg)
-                outcome, answer = self.reach(refund, luck, patience)
+        if leg <= self.timeout:
+            outcome, answer = self.reach(refund, luck, patience)
+        elif leg < inf:
+            self.env.process(self.straggle(leg, refund, luck, patience))
         if refund.late < answer:  # the answer to an earlier send is sooner
             outcome, answer = PAID, refund.late
-        if answer > patience:
-            yield env.timeout(patience - env.now)
-            if self.late_answers and outcome == PAID:
-                refund.late = answer
-            outcome = SILENCE
-        else:
-            yield env.timeout(answer - env.now)
+        if answer <= patience:
+            return outcome, answer
+        if self.late_answers and outcome == PAID:
+            refund.late = answer
+        return SILENCE, patience
+
+    def tell(self, guard: Guard, refund: Refund, outcome: str) -> None:
+        """The guard hears how a send ended."""
         if outcome == PAID:
-            guard.succeeded(env.now, refund.failure)
+            guard.succeeded(self.env.now, refund.failure)
         else:
-            guard.failed(env.now)
-            if outcome != SILENCE:
-                self.counts.rejected[self.row(env.now)] += 1
+            guard.failed(self.env.now)
         refund.failure = outcome
-        return outcome
 
     def reach(self, refund: Refund, luck: Luck, patience: float) -> tuple[str, float]:
-        """The request reaches the provider: how it will end, and when the answer will be here."""
+        """The request reaches the provider: what it decides, and when the answer will be here."""
         now, desk = self.env.now, self.desk
         outcome, leaves, turn = desk.receive(now, refund, luck, patience)
         if turn > now:
@@ -204,7 +220,7 @@ class Fleet:
     def load(self, outage: float, after: float) -> Load:
         """What happened, once it is over."""
         desk = self.desk
-        over = self.answered + self.gave_up == self.asked and self.think is None
+        over = self.answered + self.gave_up == self.clients and self.think is None
         return Load(
             asked=self.asked,
             answered=self.answered,

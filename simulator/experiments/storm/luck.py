@@ -8,7 +8,7 @@ and the same in every process, whatever PYTHONHASHSEED is.
 
 from __future__ import annotations
 
-from math import cos, log, sqrt, tau
+from math import log
 
 __all__ = ["ARRIVAL", "BACKOFF", "SEND", "THINK", "Luck"]
 
@@ -63,8 +63,3 @@ class Luck:
     def exponential(self, mean: float) -> float:
         """The next waiting time of a process without memory, with this mean."""
         return -mean * log(1.0 - self.random())
-
-    def normal(self, mean: float, sd: float) -> float:
-        """The next number of a normal distribution (Box and Muller; two draws)."""
-        radius = sqrt(-2.0 * log(1.0 - self.random()))
-        return mean + sd * radius * cos(tau * self.random())

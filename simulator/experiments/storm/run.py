@@ -100,7 +100,7 @@ def storm(
         lose_request=lose_request,
         lose_response=lose_response,
         network=network,
-        guards=[guard() for _ in range(guards)],
+        guards=[] if guard is Guard else [guard() for _ in range(guards)],
         horizon=horizon,
         resolution=resolution,
         seed=seed,
