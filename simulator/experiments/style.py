@@ -56,6 +56,7 @@ __all__ = [
     "percent",
     "png",
     "printable",
+    "shorten",
     "width_of",
     "wrap",
 ]
@@ -167,6 +168,15 @@ def wrap(text: str, room: float, size: float = 14.0, bold: bool = False) -> list
             rest = rest[keep:]
         lines.append(rest)
     return lines or [""]
+
+
+def shorten(text: str, room: float, size: float = 14.0, bold: bool = False) -> str:
+    """Cut one line of text to `room` points, with an ellipsis where it was cut."""
+    if width_of(text, size, bold) <= room:
+        return text
+    while text and width_of(f"{text}…", size, bold) > room:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def course_style() -> AbstractContextManager[None]:

@@ -25,6 +25,7 @@ from simulator.experiments.style import (
     course_style,
     new_figure,
     printable,
+    shorten,
     width_of,
     wrap,
 )
@@ -291,10 +292,11 @@ class _Sheet:
             self._centred((here + end) / 2, top, lines, None)
             if not row.fault:
                 side = 1 if there > here else -1
+                room = self.pen.right - end if side > 0 else end - self.pen.left
                 self.pen.text(
                     end + side * 13,
                     start + 6,
-                    row.small,
+                    shorten(row.small, room - 13, SMALL),
                     size=SMALL,
                     ha="left" if side > 0 else "right",
                     color=HARM,

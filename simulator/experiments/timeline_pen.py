@@ -12,7 +12,7 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Polygon, Rectangle
 
-from simulator.experiments.style import FAMILY, INK, PAPER, width_of
+from simulator.experiments.style import FAMILY, INK, PAPER, shorten, width_of
 
 __all__ = ["BODY", "CARE", "HARM", "LANE", "LINE", "LOUD", "QUIET", "SMALL", "TRAVEL", "Pen"]
 
@@ -134,7 +134,8 @@ class Pen:
     def name(self, x: float, y: float, width: float, name: str) -> None:
         """Draw the name of a lane, centred at (x, y)."""
         self.box(x - width / 2, y - 14, width, 28, face="#2B2B2B", edge="#2B2B2B", corner=4)
-        self.text(x, y, name, bold=True, ha="center", color=PAPER)
+        words = shorten(name, width - 8, BODY, True)
+        self.text(x, y, words, bold=True, ha="center", color=PAPER)
 
     def cross(self, x: float, y: float, half: float, line: float) -> None:
         """Draw the cross of what is lost or dead."""
@@ -274,6 +275,7 @@ class Pen:
 
     def flag(self, x: float, top: float, text: str, stem: float = 8.0) -> None:
         """Draw what was injected, 22 points high, with a stem to what it struck."""
+        text = shorten(text, self.right - self.left - 31, BODY, True)
         width = width_of(text, BODY, True) + 31
         left = self.within(x - width / 2, width)
         if stem:
@@ -309,6 +311,7 @@ class Pen:
 
     def paid(self, x: float, top: float, text: str, whose: str) -> float:
         """Draw money that moves for the first time; returns the height."""
+        whose = shorten(whose, 2 * width_of(text, LOUD, True), SMALL)
         width = 48 + max(width_of(text, LOUD, True), width_of(whose, SMALL))
         high = 46.0 if whose else 32.0
         left = self.within(x - width / 2, width)

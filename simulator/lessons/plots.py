@@ -199,7 +199,7 @@ def ledger_bars(
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     axes.set_ylim(len(sums) - 0.5, -0.5)
-    axes.set_xlim(0, most / 100 * 1.6)
+    axes.set_xlim(0, most / 100 * 1.02)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

@@ -138,6 +138,15 @@ def test_labels_stand_in_the_order_of_the_lines_ends() -> None:
     ]
 
 
+def test_more_labels_than_fit_grow_out_of_the_axes_on_both_sides_alike() -> None:
+    figure, labels = make([0.1] * 30)
+    axes = figure.axes[0]
+    heights = [label.get_position()[1] for label in labels]  # in fractions of the axes
+    assert (heights[0] + heights[-1]) / 2 == pytest.approx(0.5)
+    assert heights[0] < 0
+    assert axes.get_ylim() == (0, 1)
+
+
 def test_a_label_for_every_line_or_a_sentence() -> None:
     _, axes = new_figure()
     axes.plot([0, 1], [0, 1], label="a")

@@ -529,6 +529,16 @@ def test_letters_that_the_font_lacks_are_seen_to_be_missing() -> None:
     assert "□" in said
 
 
+def test_words_without_end_are_wrapped_or_cut_with_an_ellipsis() -> None:
+    long = "W" * 200
+    script = Script().note("agent", "fault", "x", text=long).ask("i").pay("a").tell("d", long, "b")
+    script.send("agent", "backend-1", long, long, lost=True).note("a-process-with-a-long-name", "x")
+    script.note("provider", "lost", message=1, text=long).note("agent", "task", text=long)
+    figure = draw(script.trace, title=long, intents={"i": long, "a": long, "b": long})
+    assert troubles(figure) == []
+    assert any(name.endswith("W…") for name in words_of(figure))
+
+
 def test_an_empty_history_is_drawn_too() -> None:
     figure = draw([])
     assert troubles(figure) == []
