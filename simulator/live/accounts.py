@@ -18,7 +18,7 @@ from simulator.service.design import Design
 from simulator.service.operations import FINAL
 from simulator.service.schemas import money
 
-__all__ = ["Accounts", "read_accounts"]
+__all__ = ["Accounts", "counted", "read_accounts"]
 
 OPERATIONS = """
     SELECT r.intent_id, o.id, o.status

@@ -23,13 +23,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from simulator.live.accounts import Accounts, read_accounts
+from simulator.live.accounts import Accounts, counted, read_accounts
 from simulator.live.clock import Clock
 from simulator.live.database import Database, open_database
 from simulator.live.people import Agent, Customers, Wish, start_customers
 from simulator.live.processes import Crew, Death, Setting
 from simulator.live.stops import CALL_PLACES, TRANSACTION_PLACES
-from simulator.live.trouble import Trouble
+from simulator.live.trouble import DEFINITE, Trouble
 from simulator.service.design import Design
 from simulator.service.outbox import Outbox
 from simulator.service.schemas import money
@@ -46,8 +46,9 @@ AGENTS = 6
 AT_LEAST = 1.0
 """Seconds of the wall's clock that a process gets to come to the step where it is to stop."""
 
-REST = 600.0
-"""Seconds of the service after the last fault, within which everything has to be final."""
+REST = 1_000.0
+"""Seconds of the service without any progress, after which a run will never come to its end.
+The safe design waits 300 s between two looks into an outcome that it could not find out."""
 
 FILL_ORDER = """
     INSERT INTO orders VALUES
@@ -104,15 +105,18 @@ class Report:
     Attributes:
         accounts: the four.
         deaths: who was killed, and where.
+        faults: how often each kind of trouble struck.
+        silences: sends to the provider that ended without an answer.
         rested: whether everything came to its end in time.
         seconds: of the wall's clock.
-        retried: transactions that the parent saw run again (40001).
         product: the database.
     """
 
     design: Design
     accounts: Accounts
     deaths: list[Death]
+    faults: Counter[str]
+    silences: int
     rested: bool
     seconds: float
     product: str
@@ -125,6 +129,12 @@ class Report:
         if not self.rested:
             found.setdefault("stuck", []).append("the whole run")
         return found
+
+    @property
+    def late(self) -> int:
+        """Silences that no fault of ours explains: kills, and answers of a busy machine."""
+        silent = sum(count for kind, count in self.faults.items() if kind not in DEFINITE)
+        return max(0, self.silences - silent)
 
     def __str__(self) -> str:
         accounts = self.accounts
@@ -139,6 +149,11 @@ class Report:
             words = ", ".join(f"{name} {count}" for name, count in sorted(who.items()))
             places = ", ".join(f"{name} {count}" for name, count in sorted(at.items()))
             lines += [f"  killed               {words}", f"  at                   {places}"]
+        if self.faults or self.silences:
+            lines.append(
+                f"  sends in silence     {self.silences}, of which {self.silences - self.late} by "
+                f"these faults: {counted(self.faults)}"
+            )
         lines += accounts.lines()
         if not self.rested:
             lines.append("  It did not come to rest.")
@@ -159,6 +174,7 @@ class Campaign:
         client: "http" or "stripe".
         port: the provider's; 0 takes a free one.
         agents: refunds under way at once.
+        workers: processes that carry out what the outbox promises.
         shared_orders: whether ten refunds share an order; else each has one of its own, on
             which the amount would fit ten times.
         progress: whether to show a line about how it goes, on stderr.
@@ -174,6 +190,7 @@ class Campaign:
     client: str = "http"
     port: int = 0
     agents: int = AGENTS
+    workers: int = 2
     shared_orders: bool = True
     progress: bool = False
 
@@ -208,7 +225,7 @@ class Campaign:
             self.seed,
         )
         try:
-            with Crew(setting) as crew, self._bar() as bar:
+            with Crew(setting, workers=self.workers) as crew, self._bar() as bar:
                 course = Course(self, crew, database, wishes, customers, bar)
                 rested = course.run()
             accounts = read_accounts(
@@ -221,6 +238,8 @@ class Campaign:
             self.design,
             accounts,
             crew.deaths,
+            crew.faults,
+            crew.silences,
             rested,
             time.monotonic() - began,
             product,
@@ -255,7 +274,7 @@ class Campaign:
             total=self.refunds,
             desc=self.design.name,
             unit=" refunds",
-            disable=not self.progress,
+            disable=None if self.progress else True,  # None: if nobody watches
             file=sys.stderr,
             leave=False,
         ) as bar:
@@ -278,7 +297,8 @@ class Course:
         self.crew = crew
         self.database = database
         self.wishes = wishes
-        self.agent = Agent(crew.setting.clock, customers, crew.addresses)
+        self.interrupted = False
+        self.agent = Agent(crew.setting.clock, customers, crew.addresses, self.over)
         self.bar = bar
         self.submitted = 0
         self.answered = 0
@@ -289,19 +309,29 @@ class Course:
         """Submits, kills, and waits for the end; whether everything came to rest."""
         killer = threading.Thread(target=self._kill, daemon=True)
         killer.start()
-        with ThreadPoolExecutor(self.campaign.agents) as pool:
-            list(pool.map(lambda number: self._submit(number), range(len(self.wishes))))
-        killer.join()
+        try:
+            with ThreadPoolExecutor(self.campaign.agents) as pool:
+                try:
+                    list(pool.map(self._submit, range(len(self.wishes))))
+                except BaseException:
+                    self.interrupted = True
+                    raise
+        finally:
+            killer.join()
         rested = self._rest()
         self.crew.check()
         return rested
 
+    def over(self) -> bool:
+        """Whether the run ends early: nobody waits for its end any more, or it cannot go on."""
+        return self.interrupted or self.crew.problem is not None
+
     def _submit(self, number: int) -> None:
         with self._lock:
             # Refunds wait for their share of the kills, so that neither runs out first.
-            while not self._may_begin(number) and self.crew.problem is None:
+            while not self._may_begin(number) and not self.over():
                 self._lock.wait(0.01)
-            if self.crew.problem is not None:
+            if self.over():
                 return
             self.submitted += 1
         self.agent.submit(self.wishes[number], number)
@@ -320,7 +350,7 @@ class Course:
         steps = steps_of(self.campaign.design)
         chance.shuffle(steps)
         for number in count():
-            if len(self.crew.deaths) >= self.campaign.kills or self.crew.problem is not None:
+            if len(self.crew.deaths) >= self.campaign.kills or self.over():
                 return
             if number % 2:
                 self._kill_at_random(chance)
@@ -352,12 +382,13 @@ class Course:
     def _rest(self) -> bool:
         """Waits until nothing is left to do."""
         clock = self.crew.setting.clock
-        end = clock.now() + REST
-        while clock.now() < end and self.crew.problem is None:
-            if not self._left():
-                return True
+        left, since = self._left(), clock.now()
+        while left and clock.now() < since + REST and not self.over():
             time.sleep(0.05)
-        return False
+            before, left = left, self._left()
+            if left < before:
+                since = clock.now()
+        return not left
 
     def _left(self) -> int:
         design = self.campaign.design

@@ -279,6 +279,8 @@ class SqliteFile(Database):
                 self.path, timeout=BUSY, isolation_level=None, check_same_thread=False
             )
             connection.execute("PRAGMA journal_mode = WAL")
+            # Every commit is with the system, and survives our death; not the machine's.
+            connection.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error as error:
             raise DatabaseUnavailable(f"{self.name()}: {error}") from error
         return connection

@@ -55,6 +55,8 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self.connection.execute("PRAGMA journal_mode = WAL")
+        # Every commit is with the system, and survives our death; not the machine's.
+        self.connection.execute("PRAGMA synchronous = NORMAL")
         self.connection.executescript(TABLES)
         self.lock = threading.RLock()
 
@@ -92,12 +94,23 @@ class Ledger:
                     "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?)", (key, *answer, at)
                 )
 
-    def find(self, column: str, value: str) -> list[Payment]:
-        """The payments with this reference, or of this order."""
-        assert column in ("reference", "order_id")
+    def find(self, reference: str) -> Payment | None:
+        """The payment with this reference."""
+        with self.lock:
+            row = self.connection.execute(
+                f"SELECT {COLUMNS} FROM payments WHERE reference = ?", (reference,)
+            ).fetchone()
+        return None if row is None else Payment(*row)
+
+    def listed(self, order_id: str | None, before: int | None, limit: int) -> list[Payment]:
+        """At most `limit` payments, newest first: of this order, if one is given, and from
+        before the payment with number `before`.
+        """
         with self.lock:
             rows = self.connection.execute(
-                f"SELECT {COLUMNS} FROM payments WHERE {column} = ? ORDER BY number DESC", (value,)
+                f"SELECT {COLUMNS} FROM payments WHERE (:order_id IS NULL OR order_id = :order_id)"
+                " AND (:before IS NULL OR number < :before) ORDER BY number DESC LIMIT :limit",
+                {"order_id": order_id, "before": before, "limit": limit},
             ).fetchall()
         return [Payment(*row) for row in rows]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -70,6 +71,8 @@ class Crew:
 
     Attributes:
         deaths: who was killed, in order.
+        faults: how often each kind of trouble struck.
+        silences: calls of the provider that ended without an answer, as their callers saw it.
         problem: a sentence, if the run cannot go on.
     """
 
@@ -82,6 +85,8 @@ class Crew:
             self._context.set_forkserver_preload(PRELOADED)
         self.setting = setting
         self.deaths: list[Death] = []
+        self.faults: Counter[str] = Counter()
+        self.silences = 0
         self.problem: str | None = None
         self.changed = threading.Condition()
         self._members: dict[str, Member] = {}
@@ -117,16 +122,14 @@ class Crew:
 
     def close(self) -> None:
         """Kills everybody, and waits until they are gone."""
-        with self.changed:
-            self._closing = True
-            members = list(self._members.values())
-        for member in members:
-            member.process.kill()
-        for member in members:
-            member.process.join(10.0)
-            member.line.close()
+        self._closing = True
         if self._watcher.is_alive():
-            self._watcher.join(10.0)
+            self._watcher.join(STARTING)  # first, so that it restarts nobody
+        for member in self._members.values():
+            member.process.kill()
+        for member in self._members.values():
+            member.process.join(STARTING)
+            member.line.close()
 
     @property
     def proxy_url(self) -> str:
@@ -169,16 +172,28 @@ class Crew:
     # The watcher's thread.
 
     def _watch(self) -> None:
-        while not self._closing:
-            with self.changed:
-                members = list(self._members.values())
-            lines = {member.line: member for member in members if not member.deaf}
-            ends = {member.process.sentinel: member for member in members if not member.over}
-            for ready in wait([*lines, *ends], timeout=0.05):
-                if ready in lines:
-                    self._hear(lines[ready])
-                elif not self._closing:
-                    self._restart(ends[ready])
+        try:
+            while not self._closing:
+                self._look()
+        except Exception as error:
+            # Without a watcher nobody would be restarted: the run is over.
+            self._stop(f"The processes cannot be watched any more: {error!r}.")
+
+    def _look(self) -> None:
+        with self.changed:
+            members = list(self._members.values())
+        lines = {member.line: member for member in members if not member.deaf}
+        ends = {member.process.sentinel: member for member in members if not member.over}
+        for ready in wait([*lines, *ends], timeout=0.05):
+            if ready in lines:
+                self._hear(lines[ready])
+            elif not self._closing:
+                self._restart(ends[ready])
+
+    def _stop(self, sentence: str) -> None:
+        with self.changed:
+            self.problem = self.problem or sentence
+            self.changed.notify_all()
 
     def _hear(self, member: Member) -> None:
         try:
@@ -194,10 +209,12 @@ class Crew:
         elif kind == "stopped":
             member.process.kill()
             self._died(Death(member.name, *rest))
+        elif kind == "fault":
+            self.faults[rest[0]] += 1
+        elif kind == "silence":
+            self.silences += rest[0] == "provider.refund"
         elif kind in ("full", "problem"):
-            with self.changed:
-                self.problem = self.problem or why(kind, rest[0])
-                self.changed.notify_all()
+            self._stop(why(kind, rest[0]))
 
     def _restart(self, member: Member) -> None:
         member.over = True

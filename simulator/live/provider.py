@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 from simulator.live.clock import Clock
 from simulator.live.ledger import Ledger, Payment
 from simulator.live.stops import Stops
-from simulator.live.trouble import SERVER, Dice, Trouble
+from simulator.live.trouble import AT_THE_DOOR, AT_WORK, Dice, Trouble
 from simulator.live.web import Handler, Server, serve
 
 __all__ = ["KEY_LIFETIME", "Provider", "start_provider"]
@@ -39,23 +39,23 @@ class Provider:
         self.ledger = Ledger(path)
         self.clock = clock
         self.trouble = trouble
-        self.dice = Dice(trouble, SERVER)
         self.stops = stops or Stops()
+        self.at_the_door = Dice(trouble, AT_THE_DOOR, self._struck)
+        self.at_work = Dice(trouble, AT_WORK, self._struck)
         self.working: set[str] = set()
+
+    def _struck(self, kind: str) -> None:
+        self.stops.report("fault", kind)
 
     def refund(self, form: dict[str, str], key: str | None) -> tuple[int, str, bool] | None:
         """(status, body, whether replayed), or None: never answer."""
-        intent_id = form.get("metadata[intent_id]", "")
-        fault = self.dice.throw(intent_id)
+        fault = self.at_the_door.throw(form.get("metadata[intent_id]", ""))
         if fault == "too_many":
-            return (
-                429,
-                _error("invalid_request_error", "Too many requests.", code="rate_limit"),
-                False,
-            )
-        if key is None:
-            status, body = self._carry_out(form, intent_id, key, fault)
-            return None if fault == "withhold" else (status, body, False)
+            return 429, _error("invalid_request_error", "Too many requests.", "rate_limit"), False
+        answer = self._carry_out(form, None) if key is None else self._under_key(form, key)
+        return None if fault == "withhold" else answer
+
+    def _under_key(self, form: dict[str, str], key: str) -> tuple[int, str, bool]:
         with self.ledger.lock:
             if key in self.working:
                 text = "Another request with this key is in progress."
@@ -64,8 +64,7 @@ class Provider:
         try:
             stored = self.ledger.stored(key, since=self.clock.now() - KEY_LIFETIME)
             if stored is None:
-                status, body = self._carry_out(form, intent_id, key, fault)
-                return None if fault == "withhold" else (status, body, False)
+                return self._carry_out(form, key)
             parameters, status, body = stored
             if parameters != _canonical(form):
                 text = "The key was used with other parameters."
@@ -74,12 +73,12 @@ class Provider:
         finally:
             self.working.discard(key)
 
-    def _carry_out(
-        self, form: dict[str, str], intent_id: str, key: str | None, fault: str | None
-    ) -> tuple[int, str]:
+    def _carry_out(self, form: dict[str, str], key: str | None) -> tuple[int, str, bool]:
         problem = _invalid(form)
         if problem is not None:
-            return 400, _error("invalid_request_error", problem)  # not stored
+            return 400, _error("invalid_request_error", problem), False  # not stored
+        intent_id = form.get("metadata[intent_id]", "")
+        fault = self.at_work.throw(intent_id)
         now = self.clock.now()
         payment: Payment | None = None
         if intent_id in self.trouble.declines:
@@ -103,20 +102,28 @@ class Provider:
         self.stops.at("effect", "before")
         self.ledger.write(payment, key, (_canonical(form), status, body), now)
         self.stops.at("effect", "after")
-        return status, body
+        return status, body, False
 
     def retrieve(self, reference: str) -> tuple[int, str]:
         """One refund."""
-        found = self.ledger.find("reference", reference)
-        if not found:
+        found = self.ledger.find(reference)
+        if found is None:
             text = f"No such refund: '{reference}'"
             return 404, _error("invalid_request_error", text, "resource_missing")
-        return 200, json.dumps(refund_object(found[0]))
+        return 200, json.dumps(refund_object(found))
 
-    def listed(self, order_id: str) -> tuple[int, str]:
-        """The refunds of an order, newest first."""
-        data = [refund_object(payment) for payment in self.ledger.find("order_id", order_id)]
-        value = {"object": "list", "url": "/v1/refunds", "has_more": False, "data": data}
+    def listed(self, query: dict[str, str]) -> tuple[int, str]:
+        """One page of refunds, newest first: `payment_intent`, `limit`, `starting_after`."""
+        limit = min(100, int(query.get("limit", "10")))
+        last = self.ledger.find(query.get("starting_after", ""))
+        before = None if last is None else last.number
+        found = self.ledger.listed(query.get("payment_intent"), before, limit + 1)
+        value = {
+            "object": "list",
+            "url": "/v1/refunds",
+            "has_more": len(found) > limit,
+            "data": [refund_object(payment) for payment in found[:limit]],
+        }
         return 200, json.dumps(value)
 
 
@@ -184,8 +191,7 @@ def start_provider(
             if not self.authorized():
                 return
             if parts.path == "/v1/refunds":
-                order_id = dict(parse_qsl(parts.query)).get("payment_intent", "")
-                status, text = provider.listed(order_id)
+                status, text = provider.listed(dict(parse_qsl(parts.query)))
             elif parts.path.startswith("/v1/refunds/"):
                 status, text = provider.retrieve(parts.path.rsplit("/", 1)[1])
             else:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from urllib.parse import parse_qsl
 
 from simulator.live.clock import Clock
+from simulator.live.stops import Stops
 from simulator.live.trouble import NETWORK, Dice, Trouble
 from simulator.live.web import Answered, Handler, Server, ask, serve
 from simulator.service.errors import Silence
@@ -21,9 +22,12 @@ PASSED_ON = ("Authorization", "Idempotency-Key", "Content-Type")
 PASSED_BACK = ("Content-Type", "Request-Id", "Idempotent-Replayed", "Retry-After")
 
 
-def start_proxy(provider: str, clock: Clock, trouble: Trouble, port: int = 0) -> Server:
+def start_proxy(
+    provider: str, clock: Clock, trouble: Trouble, stops: Stops | None = None
+) -> Server:
     """Starts the proxy in this process, before the provider at the URL `provider`."""
-    dice = Dice(trouble, NETWORK)
+    line = stops or Stops()
+    dice = Dice(trouble, NETWORK, lambda kind: line.report("fault", kind))
 
     class ProxyHandler(Handler):
         def do_POST(self) -> None:  # noqa: N802 - the base's name
@@ -66,4 +70,4 @@ def start_proxy(provider: str, clock: Clock, trouble: Trouble, port: int = 0) ->
                 )
                 self.connection.close()
 
-    return serve(ProxyHandler, port)
+    return serve(ProxyHandler)

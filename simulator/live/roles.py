@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
 import threading
 from dataclasses import asdict
 from multiprocessing.connection import Connection
@@ -31,6 +33,7 @@ from simulator.service.schemas import ToolCall
 
 if TYPE_CHECKING:
     from simulator.live.processes import Setting
+    from simulator.live.stripe_client import StripeClient
 
 __all__ = ["backend", "provider", "proxy", "runtime_of", "worker"]
 
@@ -39,7 +42,7 @@ SERVICE_ERRORS = (Silence, Declined, RateLimited, DatabaseUnavailable, CommitUnk
 
 def runtime_of(setting: Setting, provider_url: str, owner: str, stops: Stops) -> LiveRuntime:
     """The runtime of one life of a backend or a worker."""
-    client: Service
+    client: HttpClient | StripeClient
     if setting.client == "stripe":
         from simulator.live.stripe_client import StripeClient
 
@@ -48,7 +51,8 @@ def runtime_of(setting: Setting, provider_url: str, owner: str, stops: Stops) ->
         client = HttpClient(provider_url)
     broker = BrokerClient(setting.people)
     services: dict[str, Service] = {
-        "provider.refund": client,
+        "provider.refund": client.refund,
+        "provider.find": client.find,
         "customer.notify": notify(setting.people),
         "broker.publish": broker.publish,
         "broker.take": broker.take,
@@ -68,10 +72,11 @@ def provider(line: Connection, setting: Setting) -> None:
 
 
 def proxy(line: Connection, setting: Setting, provider_url: str) -> None:
-    """The network before it."""
-    stops = Stops(line)
+    """The network before it. Nobody kills it: if the parent is gone, it tidies up."""
+    folder = setting.ledger.parent
+    stops = Stops(line, orphaned=lambda: shutil.rmtree(folder, ignore_errors=True))
     with said_by(stops):
-        server = start_proxy(provider_url, setting.clock, setting.trouble)
+        server = start_proxy(provider_url, setting.clock, setting.trouble, stops)
         stops.report("ready", server.url)
         stay()
 
@@ -129,7 +134,8 @@ class said_by:  # noqa: N801 - reads like a word
         self.stops = stops
 
     def __enter__(self) -> None:
-        return None
+        # Ctrl-C is for the parent, who then ends us all.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Problem):

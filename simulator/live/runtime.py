@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from simulator.live.clock import Clock
 from simulator.live.database import Database, DiskFull
 from simulator.live.stops import Stops
+from simulator.service.errors import Silence
 from simulator.service.operations import DurableRecord, Operation, Row
 from simulator.service.outbox import next_due
 from simulator.service.retry import Random01
@@ -23,8 +24,11 @@ __all__ = ["LiveRuntime", "Service", "drive"]
 
 T = TypeVar("T")
 
-POLL = 0.02
-"""Seconds of the wall's clock between two looks into the database."""
+POLL = 0.03
+"""Seconds of the wall's clock between two looks into the database, if nothing is known."""
+
+FIRST_LOOK, LAST_LOOK = 0.01, 0.1
+"""The same while somebody waits for one operation: soon at first, then less and less often."""
 
 RECORD = DurableRecord()
 
@@ -83,6 +87,9 @@ class LiveRuntime:
             return self.services[name](
                 request, self.clock.real(timeout), lambda: self.stops.at(name, "after_send")
             )
+        except Silence:
+            self.stops.report("silence", name)
+            raise
         finally:
             self.stops.at(name, "after_answer")
 
@@ -114,11 +121,13 @@ class LiveRuntime:
         """The operation's row when it is final, or as it stands after `seconds`."""
         yield from ()
         end = self.clock.now() + seconds
+        wait = FIRST_LOOK
         while True:
             row: Row | None = self.database.run(RECORD.row, (operation,), reads=True)
             if row is None or row.final or self.clock.now() >= end:
                 return row
-            time.sleep(POLL)
+            time.sleep(wait)
+            wait = min(LAST_LOOK, 1.5 * wait)
 
     def due(self) -> Steps[None]:
         """Waits until the outbox has something to do."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
@@ -21,11 +22,14 @@ TRANSACTION_PLACES = ("before", "inside", "after")
 class Stops:
     """The end of the line to the parent that a process holds; without a line it never stops.
 
-    If the line breaks, the parent is gone, and the process ends itself.
+    If the line breaks, the parent is gone: the process calls `orphaned`, and ends itself.
     """
 
-    def __init__(self, line: Connection | None = None) -> None:
+    def __init__(
+        self, line: Connection | None = None, orphaned: Callable[[], None] = lambda: None
+    ) -> None:
         self._line = line
+        self._orphaned = orphaned
         self._armed: tuple[str, str] | None = None
         self._sending = threading.Lock()
         if line is not None:
@@ -48,4 +52,7 @@ class Stops:
             try:
                 self._armed = line.recv()
             except (EOFError, OSError):
-                os._exit(0)
+                try:
+                    self._orphaned()
+                finally:
+                    os._exit(0)

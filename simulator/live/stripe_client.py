@@ -9,7 +9,7 @@ import stripe
 
 from simulator.live.client import API_KEY
 from simulator.service.errors import CallTimeout, ConnectionLost, Declined, RateLimited
-from simulator.service.pipeline import RefundOrder
+from simulator.service.pipeline import FindRefund, RefundOrder
 
 __all__ = ["StripeClient", "meaning", "stripe_at"]
 
@@ -48,7 +48,7 @@ class StripeClient:
         self._clients: dict[float, stripe.StripeClient] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, order: RefundOrder, timeout: float, sent: Callable[[], None]) -> str:
+    def refund(self, order: RefundOrder, timeout: float, sent: Callable[[], None]) -> str:
         """Asks for a refund; returns the provider's reference for it.
 
         Stripe's client sends and waits in one go, so `sent` comes with the answer.
@@ -68,6 +68,20 @@ class StripeClient:
         finally:
             sent()
         return refund.id
+
+    def find(self, question: FindRefund, timeout: float, sent: Callable[[], None]) -> str | None:
+        """The reference of an intent's refund; None if the provider lists none."""
+        try:
+            pages = self._client(timeout).v1.refunds.list({"limit": 100})
+            for refund in pages.auto_paging_iter():
+                metadata = refund.to_dict()["metadata"]
+                if metadata.get("intent_id") == question.intent_id:
+                    return str(refund.id)
+        except stripe.StripeError as error:
+            raise meaning(error) from error
+        finally:
+            sent()
+        return None
 
     def _client(self, timeout: float) -> stripe.StripeClient:
         with self._lock:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 
-__all__ = ["NETWORK", "SERVER", "Dice", "Trouble"]
+__all__ = ["AT_THE_DOOR", "AT_WORK", "DEFINITE", "NETWORK", "Dice", "Trouble"]
 
 NETWORK = ("lose_request", "reset_before", "slow", "lose_response", "reset_after")
-SERVER = ("too_many", "error_before", "error_after", "withhold")
+AT_THE_DOOR = ("too_many", "withhold")
+AT_WORK = ("error_before", "error_after")
+KINDS = NETWORK + AT_THE_DOOR + AT_WORK
+DEFINITE = ("too_many",)
+"""Faults that the caller hears of, and that leave it no doubt."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Trouble:
         lose_response: carried out; the answer never arrives.
         too_many: the provider answers 429, and does nothing.
         error_before, error_after: the provider answers 500, before or after the effect, and
-            stores that answer under the key.
+            stores that answer under the key. A stored answer is replayed without a new draw.
         withhold: the provider pays and never answers.
         slow_seconds: of the service's clock.
         script: faults of certain requests, by kind: {"reset_after": (1, 3)} strikes the first
@@ -53,22 +57,21 @@ class Trouble:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for kind in NETWORK + SERVER:
+        for kind in KINDS:
             p = getattr(self, kind)
             if not 0 <= p <= 1:
                 raise ValueError(f"Trouble({kind}={p!r}): a probability is between 0 and 1.")
         for kind in self.script:
-            if kind not in NETWORK + SERVER:
+            if kind not in KINDS:
                 raise ValueError(
-                    f"Trouble(script={{{kind!r}: …}}): the faults are "
-                    f"{', '.join(NETWORK + SERVER)}."
+                    f"Trouble(script={{{kind!r}: …}}): the faults are {', '.join(KINDS)}."
                 )
 
     def __str__(self) -> str:
         given = [
             f"{entry.name} {getattr(self, entry.name):g}"
             for entry in fields(self)
-            if entry.name in NETWORK + SERVER and getattr(self, entry.name)
+            if entry.name in KINDS and getattr(self, entry.name)
         ]
         return ", ".join(given) or "no faults"
 
@@ -76,14 +79,19 @@ class Trouble:
 class Dice:
     """Draws the faults of one place, request by request; safe to use from several threads.
 
-    A draw is a hash of (seed, kind, intent, how often this intent came by), so that the order
-    in which requests arrive does not matter.
+    A draw is a hash of (seed, kind, number of the intent, how often it came by), so that the
+    order in which requests arrive does not matter. `struck` is called with each fault's kind.
     """
 
-    def __init__(self, trouble: Trouble, kinds: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        trouble: Trouble,
+        kinds: tuple[str, ...],
+        struck: Callable[[str], None] = lambda kind: None,
+    ) -> None:
         self.trouble = trouble
         self.kinds = kinds
-        self.struck: Counter[str] = Counter()
+        self.struck = struck
         self._requests = 0
         self._seen: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -96,10 +104,13 @@ class Dice:
             for kind in self.kinds:
                 scripted = self._requests in self.trouble.script.get(kind, ())
                 if scripted or self._draw(kind, intent) < getattr(self.trouble, kind):
-                    self.struck[kind] += 1
+                    self.struck(kind)
                     return kind
         return None
 
     def _draw(self, kind: str, intent: str) -> float:
-        text = f"{self.trouble.seed}|{kind}|{intent}|{self._seen[intent]}"
+        # Names of intents are new in every run, but for the number at their end: so the third
+        # refund has the same luck in every run with this seed, and with every design.
+        number = intent.rpartition("-")[2]
+        text = f"{self.trouble.seed}|{kind}|{number}|{self._seen[intent]}"
         return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big") / 2.0**48

@@ -11,13 +11,13 @@ import pytest
 
 from simulator.live.client import API_KEY, HttpClient
 from simulator.live.clock import Clock
-from simulator.live.ledger import payments
+from simulator.live.ledger import Ledger, Payment, payments
 from simulator.live.provider import Provider, start_provider
 from simulator.live.proxy import start_proxy
 from simulator.live.trouble import Trouble
 from simulator.live.web import Server, ask
 from simulator.service.errors import CallTimeout, ConnectionLost, Declined, RateLimited
-from simulator.service.pipeline import RefundOrder
+from simulator.service.pipeline import FindRefund, RefundOrder
 
 ORDER = RefundOrder("intent-1", "ORD-1001", 500_00, "USD", "key-1")
 
@@ -31,7 +31,7 @@ class Line:
     path: Path
 
     def refund(self, order: RefundOrder = ORDER, timeout: float = 5.0) -> str:
-        return HttpClient(self.proxy.url)(order, timeout, lambda: None)
+        return HttpClient(self.proxy.url).refund(order, timeout, lambda: None)
 
     def paid(self) -> int:
         return len(payments(self.path))
@@ -196,6 +196,19 @@ def test_nobody_is_paid_without_a_key_to_the_api(line: Line) -> None:
     assert line.paid() == 0
 
 
+@pytest.mark.parametrize("number", [1, 2, 250])
+def test_a_refund_is_found_by_its_intent_on_whatever_page_it_is(line: Line, number: int) -> None:
+    ledger = Ledger(line.path)
+    for each in range(250):
+        payment = Payment(0, 0.0, f"re_{each + 1}", f"intent-{each + 1}", "O", 1, "USD", None)
+        ledger.write(payment, None, ("", 200, ""), 0.0)
+    ledger.connection.close()
+    client = HttpClient(line.proxy.url)
+    found = client.find(FindRefund(f"intent-{number}"), 5.0, lambda: None)
+    assert found == f"re_{number}"
+    assert client.find(FindRefund("intent-251"), 5.0, lambda: None) is None
+
+
 def test_a_provider_that_is_not_there_is_silence() -> None:
     with pytest.raises(ConnectionLost):
-        HttpClient("http://127.0.0.1:9")(ORDER, 1.0, lambda: None)
+        HttpClient("http://127.0.0.1:9").refund(ORDER, 1.0, lambda: None)

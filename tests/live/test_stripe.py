@@ -17,7 +17,7 @@ from simulator.live.stripe_client import StripeClient, stripe_at
 from simulator.live.trouble import Trouble
 from simulator.service import designs
 from simulator.service.errors import CallTimeout, ConnectionLost, Declined, RateLimited
-from simulator.service.pipeline import RefundOrder
+from simulator.service.pipeline import FindRefund, RefundOrder
 
 ASKED = {"payment_intent": "ORD-1001", "amount": 500_00}
 
@@ -35,7 +35,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def refund(url: str, key: str | None = "key-1", amount: int = 500_00, timeout: float = 5.0) -> str:
     order = RefundOrder("intent-1", "ORD-1001", amount, "USD", key)
-    return StripeClient(url)(order, timeout, lambda: None)
+    return StripeClient(url).refund(order, timeout, lambda: None)
 
 
 def test_a_refund_is_created_retrieved_and_listed(url: str) -> None:
@@ -50,6 +50,16 @@ def test_a_refund_is_created_retrieved_and_listed(url: str) -> None:
     assert found.metadata["intent_id"] == "intent-1"
     listed = client.v1.refunds.list({"payment_intent": "ORD-1001"})
     assert [entry.id for entry in listed.data] == [created.id]
+
+
+def test_a_refund_is_found_by_its_intent_on_whatever_page_it_is(url: str) -> None:
+    client = StripeClient(url)
+    references = [
+        client.refund(RefundOrder(f"intent-{n}", "O", 1, "USD", None), 5.0, lambda: None)
+        for n in range(102)
+    ]
+    assert client.find(FindRefund("intent-0"), 5.0, lambda: None) == references[0]
+    assert client.find(FindRefund("intent-200"), 5.0, lambda: None) is None
 
 
 def test_a_refund_that_does_not_exist_is_an_invalid_request(url: str) -> None:
@@ -120,7 +130,7 @@ def test_a_wrong_api_key_is_refused(url: str) -> None:
 def test_the_safe_design_is_right_with_stripes_client_under_losses() -> None:
     trouble = Trouble(lose_response=0.3, reset_after=0.1, too_many=0.1)
     report = Campaign(
-        designs.SAFE, refunds=30, kills=4, trouble=trouble, client="stripe", speed=20.0
+        designs.SAFE, refunds=30, kills=4, trouble=trouble, client="stripe", speed=10.0
     ).run()
     assert report.findings == {}, str(report)
     assert sum(map(len, report.accounts.paid.values())) == 30
