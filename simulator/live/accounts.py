@@ -151,6 +151,8 @@ def read_accounts(
     paid: dict[str, list[int]] = {intent: [] for intent in order_of}
     paid_at: dict[str, float] = {}
     for payment in payments(ledger):
+        if payment.intent_id not in paid:
+            continue  # of an earlier run, with the same database
         paid[payment.intent_id].append(payment.amount)
         paid_at.setdefault(payment.intent_id, payment.at)
     operations: dict[str, list[str]] = {intent: [] for intent in order_of}
@@ -167,6 +169,8 @@ def read_accounts(
     }
     statements: dict[str, list[Told]] = {intent: [] for intent in order_of}
     for statement in told:
+        if statement.intent_id not in statements:
+            continue
         statements[statement.intent_id].append(statement)
     return Accounts(
         design,

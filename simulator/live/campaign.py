@@ -25,8 +25,9 @@ from tqdm import tqdm
 
 from simulator.live.accounts import Accounts, counted, read_accounts
 from simulator.live.clock import Clock
-from simulator.live.database import Database, open_database
+from simulator.live.database import Database, SqliteFile, open_database
 from simulator.live.people import Agent, Customers, Wish, start_customers
+from simulator.live.problems import Problem
 from simulator.live.processes import Crew, Death, Setting
 from simulator.live.stops import CALL_PLACES, TRANSACTION_PLACES
 from simulator.live.trouble import DEFINITE, Trouble
@@ -172,6 +173,8 @@ class Campaign:
         speed: seconds of the service in one of the wall's clock.
         seed: of the order of kills, and of all luck but that of the machine.
         client: "http" or "stripe".
+        ledger: the provider's file; by default beside a SQLite file that you name, and else
+            one that is removed afterwards.
         port: the provider's; 0 takes a free one.
         agents: refunds under way at once.
         workers: processes that carry out what the outbox promises.
@@ -188,6 +191,7 @@ class Campaign:
     speed: float = 10.0
     seed: int = 1
     client: str = "http"
+    ledger: Path | None = None
     port: int = 0
     agents: int = AGENTS
     workers: int = 2
@@ -210,13 +214,15 @@ class Campaign:
         database = open_database(url, clock)
         database.create()
         product = database.product()
+        ledger = self._ledger(database, folder)
         wishes, captured = self._wishes(database)
         customers = Customers(clock)
         people = start_customers(customers)
         setting = Setting(
             self.design,
             url,
-            folder / "ledger.db",
+            ledger,
+            folder,
             clock,
             self.trouble,
             people.url,
@@ -229,7 +235,7 @@ class Campaign:
                 course = Course(self, crew, database, wishes, customers, bar)
                 rested = course.run()
             accounts = read_accounts(
-                self.design, wishes, AMOUNT, captured, database, setting.ledger, customers.told
+                self.design, wishes, AMOUNT, captured, database, ledger, customers.told
             )
         finally:
             people.stop()
@@ -245,6 +251,20 @@ class Campaign:
             product,
             self.trouble,
         )
+
+    def _ledger(self, database: Database, folder: Path) -> Path:
+        """Where the provider keeps its books: as long as the database keeps ours."""
+        path = self.ledger or folder / "ledger.db"
+        if self.ledger is None and isinstance(database, SqliteFile) and self.database is not None:
+            path = database.path.with_name(f"{database.path.name}.ledger")
+        unfinished = int(database.rows(OPEN)[0][0])
+        if unfinished and not path.exists():
+            raise Problem(
+                f"{database.name()} has {unfinished} unfinished refunds of an earlier run, and "
+                "the ledger of the provider that may have paid them is not here. Name it with "
+                "--ledger, or name another database."
+            )
+        return path
 
     def _wishes(self, database: Database) -> tuple[list[Wish], dict[str, int]]:
         """Orders in the database, and what is wanted of them. Names are new in every run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
@@ -78,6 +79,11 @@ def url_of(database: str) -> Iterator[str | None]:
     help="Seconds of the service in one of the wall's clock: leases, timeouts, waits.",
 )
 @click.option(
+    "--ledger",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for the provider's books; by default one that is as lasting as the database.",
+)
+@click.option(
     "--port",
     default=0,
     show_default=True,
@@ -95,6 +101,7 @@ def live(
     loss: float,
     client: str,
     speed: float,
+    ledger: Path | None,
     port: int,
     seed: int,
 ) -> None:
@@ -134,6 +141,7 @@ def live(
                 speed,
                 seed,
                 client,
+                ledger,
                 port,
                 progress=True,
             ).run()

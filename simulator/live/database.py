@@ -18,7 +18,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 from simulator.live.clock import Clock
 from simulator.live.problems import Problem
@@ -29,7 +29,7 @@ from simulator.service.retry import Random01
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["SCHEMA", "Database", "DiskFull", "LiveTransaction", "open_database"]
+__all__ = ["SCHEMA", "Database", "DiskFull", "LiveTransaction", "SqliteFile", "open_database"]
 
 SCHEMA = "exactly_one_refund"
 """Where our tables are on PostgreSQL, apart from everybody else's."""
@@ -281,7 +281,7 @@ class SqliteFile(Database):
             connection.execute("PRAGMA journal_mode = WAL")
             # Every commit is with the system, and survives our death; not the machine's.
             connection.execute("PRAGMA synchronous = NORMAL")
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError as error:
             raise DatabaseUnavailable(f"{self.name()}: {error}") from error
         return connection
 
@@ -353,7 +353,7 @@ class SqliteFile(Database):
             )
         if "full" in text:
             return Problem(f"There is no room for {self.path}: make some, and start again.")
-        return Problem(f"{self.name()} cannot be used: {text}.")
+        return Problem(f"{self.name()} cannot be used: {text}. Is that the file you mean?")
 
     def name(self) -> str:
         return f"the SQLite file {self.path}"
@@ -459,7 +459,10 @@ class PostgreSQL(Database):
             )
         if isinstance(error, self._psycopg.errors.DiskFull):
             return Problem(f"There is no room for {self.name()}: make some, and start again.")
-        return Problem(f"{self.name()} cannot be used: {first_line(error)}.")
+        return Problem(
+            f"{self.name()} cannot be used: {first_line(error)}. Check the URL, and that the "
+            "database is up and lets you in."
+        )
 
     def name(self) -> str:
         return f"the database {without_password(self.url)}"
@@ -479,11 +482,8 @@ def first_line(error: BaseException) -> str:
 
 def without_password(url: str) -> str:
     """The URL, fit to be shown."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    shown = parts.netloc.replace(f":{parts.password}@", ":…@")
-    return urlunsplit(parts._replace(netloc=shown))
+    shown = re.sub(r"(?<=[?&]password=)[^&]*", "…", url)
+    return re.sub(r"(?<=//)([^/?#:@]*):.*@", r"\1:…@", shown)
 
 
 def open_database(url: str, clock: Clock) -> Database:
@@ -511,9 +511,7 @@ def open_database(url: str, clock: Clock) -> Database:
     try:
         database.rows("SELECT 1")
     except DatabaseUnavailable as error:
-        raise Problem(
-            f"{error}. Check the URL, and that the database is up and lets you in."
-        ) from error
+        raise database.why_not(error.__cause__ or error) from error
     except database.errors as error:
         raise database.why_not(error) from error
     return database

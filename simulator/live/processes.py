@@ -38,6 +38,7 @@ class Setting:
         design: the service under trial.
         database: its URL.
         ledger: the provider's file.
+        folder: temporary; whoever is left alone removes it.
         clock: everybody's.
         trouble: what goes wrong on the way to the provider, and in it.
         people: URL of the customers and of the broker.
@@ -49,6 +50,7 @@ class Setting:
     design: Design
     database: str
     ledger: Path
+    folder: Path
     clock: Clock
     trouble: Trouble = field(default_factory=Trouble)
     people: str = ""
