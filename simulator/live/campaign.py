@@ -222,7 +222,7 @@ class Campaign:
             self.design,
             url,
             ledger,
-            folder,
+            (folder,),
             clock,
             self.trouble,
             people.url,

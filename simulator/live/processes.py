@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Setting:
         design: the service under trial.
         database: its URL.
         ledger: the provider's file.
-        folder: temporary; whoever is left alone removes it.
+        folders: temporary ones; whoever is left alone removes them.
         clock: everybody's.
         trouble: what goes wrong on the way to the provider, and in it.
         people: URL of the customers and of the broker.
@@ -50,7 +51,7 @@ class Setting:
     design: Design
     database: str
     ledger: Path
-    folder: Path
+    folders: tuple[Path, ...]
     clock: Clock
     trouble: Trouble = field(default_factory=Trouble)
     people: str = ""
@@ -85,7 +86,9 @@ class Crew:
         )
         if "forkserver" in methods:
             self._context.set_forkserver_preload(PRELOADED)
-        self.setting = setting
+        # multiprocessing keeps a socket there.
+        folders = (*setting.folders, Path(get_temp_dir()))
+        self.setting = replace(setting, folders=folders)
         self.deaths: list[Death] = []
         self.faults: Counter[str] = Counter()
         self.silences = 0

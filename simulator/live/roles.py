@@ -73,7 +73,12 @@ def provider(line: Connection, setting: Setting) -> None:
 
 def proxy(line: Connection, setting: Setting, provider_url: str) -> None:
     """The network before it. Nobody kills it: if the parent is gone, it tidies up."""
-    stops = Stops(line, orphaned=lambda: shutil.rmtree(setting.folder, ignore_errors=True))
+
+    def tidy_up() -> None:
+        for folder in setting.folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    stops = Stops(line, orphaned=tidy_up)
     with said_by(stops):
         server = start_proxy(provider_url, setting.clock, setting.trouble, stops)
         stops.report("ready", server.url)
