@@ -37,7 +37,17 @@ def url_of(database: str) -> Iterator[str | None]:
         raise click.ClickException(str(problem)) from problem
 
 
-@click.group(invoke_without_command=True)
+EXAMPLES = (
+    "live --database postgresql --refunds 200 --kills 50",
+    "live --design NAIVE --kills 0 --loss 0.2",
+    "live interleavings",
+)
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="\b\nExamples:\n" + "\n".join(f"  python -m simulator {line}" for line in EXAMPLES),
+)
 @database_option
 @click.option(
     "--refunds", default=200, show_default=True, type=click.IntRange(1, 100_000), help="How many."
@@ -105,16 +115,10 @@ def live(
     port: int,
     seed: int,
 ) -> None:
-    r"""The same code on real parts: processes, HTTP, SQLite or PostgreSQL, SIGKILL.
+    """The same code on real parts: processes, HTTP, SQLite or PostgreSQL, SIGKILL.
 
     Without a subcommand: many refunds at once while processes are killed, and then four
     accounts, which agree or do not.
-
-    \b
-    Examples:
-      python -m simulator live --database postgresql --refunds 200 --kills 50
-      python -m simulator live --design NAIVE --kills 0 --loss 0.2
-      python -m simulator live interleavings
     """
     if context.invoked_subcommand is not None:
         return

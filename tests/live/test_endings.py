@@ -32,7 +32,7 @@ def wait_until(condition: object, seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nobody_and_nothing_stays_when_a_run_is_killed_or_interrupted(
     number: signal.Signals, tmp_path: Path
 ) -> None:

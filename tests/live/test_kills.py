@@ -42,7 +42,7 @@ def test_a_500_stored_under_the_key_is_asked_about_and_never_paid_twice(trouble:
     # Every send of the key gets the same 500. When nothing may be sent any more, the provider is
     # asked: what it paid is found, and for what it did not a person has to decide.
     design = designs.SAFE.but(name="SAFE", recovery=SameKey(every=5.0, horizon=30.0))
-    report = Campaign(design, refunds=10, trouble=trouble, speed=10.0).run()
+    report = Campaign(design, refunds=10, trouble=trouble, speed=20.0).run()
     assert report.findings == {}, str(report)
     unpaid = {intent for intent, paid in report.accounts.paid.items() if not paid}
     assert report.accounts.tasked == unpaid

@@ -66,7 +66,7 @@ def test_each_server_that_is_here_makes_our_tables(name: str) -> None:
         database.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_behind_when_we_are_killed_or_interrupted(number: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", STARTS.format(then="time.sleep(60)")],
