@@ -115,7 +115,11 @@ class Database(ABC):
             CommitUnknown: nobody knows.
         """
         chance: Random01 = dice or random.Random()
+        # What a run that is rolled back has noted in a list was never so.
+        noted = [(argument, len(argument)) for argument in arguments if isinstance(argument, list)]
         for attempt in range(TRIES):
+            for notes, length in noted:
+                del notes[length:]
             with self._borrowed() as connection:
                 try:
                     self.begin(connection, reads)

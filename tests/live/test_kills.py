@@ -11,6 +11,7 @@ from simulator.live.campaign import Campaign, steps_of
 from simulator.live.people import Told
 from simulator.live.trouble import Trouble
 from simulator.service import designs
+from simulator.service.design import Design
 from simulator.service.recovery import SameKey
 
 
@@ -100,3 +101,10 @@ REFUSED = replace(
 def test_the_accounts_name_what_does_not_agree(accounts: Accounts, wrong: set[str]) -> None:
     assert set(accounts.findings()) == wrong
     assert ("agree" in accounts.lines()[-1]) == (not wrong)
+
+
+@pytest.mark.parametrize("design", designs.LADDER, ids=lambda design: design.name)
+def test_without_faults_every_rung_pays_each_refund_once(design: Design) -> None:
+    report = Campaign(design, refunds=4).run()
+    assert [len(amounts) for amounts in report.accounts.paid.values()] == [1] * 4
+    assert report.findings == {}, str(report)

@@ -84,8 +84,9 @@ def test_a_transaction_refused_with_40001_is_run_again(postgresql: str) -> None:
     database.run(fill, ("ORD-refused",))
     runs = []
 
-    def read_then_write(tx: Any) -> None:
+    def read_then_write(tx: Any, later: list[str]) -> None:
         runs.append(1)
+        later.append("counted")
         (before,) = tx.execute(SEE, {"id": "ORD-refused"}).fetchone()
         if len(runs) == 1:  # another one comes in between, and commits first
             database.run(
@@ -97,8 +98,10 @@ def test_a_transaction_refused_with_40001_is_run_again(postgresql: str) -> None:
             "UPDATE orders SET refunded = :after WHERE id = 'ORD-refused'", {"after": before + 1}
         )
 
-    database.run(read_then_write)
+    later: list[str] = []
+    database.run(read_then_write, (later,))
     assert (len(runs), database.retried) == (2, 1)
+    assert later == ["counted"], "what the first run noted was rolled back with it"
     assert refunded(database, "ORD-refused") == [(2,)]
     database.close()
 
