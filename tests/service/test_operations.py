@@ -181,6 +181,23 @@ def test_two_tenants_may_have_an_intent_of_the_same_name(
     assert DurableRecord().begin(desk, other) == "new"
 
 
+def test_each_tenant_finds_its_own_row_under_a_key_that_both_use(
+    desk: Any, make_operation: Make
+) -> None:
+    # A key that a model wrote names no tenant (trap 7 of the lesson).
+    record = DurableRecord()
+    one = make_operation()._replace(key="same")
+    other = make_operation(2, tenant_id="11111111-2222-4333-8444-555555555555", amount=1)
+    other = other._replace(key="same")
+    assert [record.begin(desk, one), record.begin(desk, other)] == ["new", "new"]
+    record.finish(desk, other, "failed", {"detail": "declined"}, checked=True)
+    assert [record.row(desk, one), record.row(desk, other)] == [
+        Row("pending"),
+        Row("failed", {"detail": "declined"}),
+    ]
+    assert [record.begin(desk, one), record.begin(desk, other)] == ["known", "known"]
+
+
 def test_the_recorded_row_is_found_by_the_key_not_by_the_calls_own_id(
     desk: Any, pending: Operation, make_operation: Make
 ) -> None:
