@@ -127,6 +127,7 @@ def live(
     from simulator.service import designs
 
     ladder = {design.name: design for design in designs.LADDER}
+    names = tuple(name.upper().replace("-", "_") for name in names)
     unknown = [name for name in names if name not in ladder]
     if unknown:
         raise click.BadParameter(

@@ -181,7 +181,8 @@ class Agent:
             },
             "session": {**asdict(session), "permissions": sorted(session.permissions)},
         }
-        answer = Answer("verifying", "I have no answer yet.")
+        # With a version: a follow-up may have overtaken all these tries, and is the newer word.
+        answer = Answer("verifying", "I have no answer yet.", version=1)
         for turn in range(RESUBMITS + 1):
             if self.over():
                 break

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ps names sessions on Linux only")
+
 COMMAND = [
     *(sys.executable, "-c", "from simulator.live.command import live; live()"),
     *("--design", "SAFE", "--refunds", "5000", "--kills", "0"),

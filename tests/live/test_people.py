@@ -41,6 +41,14 @@ def test_an_agent_that_hears_nothing_tries_every_backend_and_then_says_so() -> N
     assert kinds(customers) == ["verifying"]
 
 
+def test_an_agent_that_gives_up_does_not_take_back_what_a_follow_up_has_said() -> None:
+    clock = Clock.start(FAST)
+    customers = Customers(clock)
+    customers.tell("intent-1", Answer("done", "", version=2))
+    Agent(clock, customers, lambda: [None]).submit(WISH, 0)
+    assert kinds(customers) == ["done"]
+
+
 def test_an_agent_stops_when_the_run_is_over() -> None:
     clock = Clock.start(FAST)
     agent = Agent(clock, Customers(clock), lambda: [None], over=lambda: True)

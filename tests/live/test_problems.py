@@ -220,7 +220,7 @@ def test_the_command_says_that_the_accounts_agree() -> None:
 
 
 def test_the_command_shows_what_the_naive_design_pays() -> None:
-    result = run("--design", "NAIVE", "--refunds", "20", "--kills", "0", "--loss", "0.5")
+    result = run("--design", "naive", "--refunds", "20", "--kills", "0", "--loss", "0.5")
     assert result.exit_code == 0, result.output
     assert "refunds were paid more than once" in result.output
 
