@@ -201,7 +201,14 @@ def _sizes(kind: str, step: Step, design: Design, scenario: Scenario) -> tuple[f
         # its key. A tool call may: queues and inboxes redeliver after days.
         last = scenario.provider.key_lifetime + 3600.0 if tool else past_lease
         return (NEIGHBOUR, patience + 1.0, last)
-    return (patience + 3.0, past_lease + patience)
+    sizes = (patience + 3.0, past_lease + patience)
+    if kind == "pause":
+        # A process that comes back after a day, in the middle of a send, would pay under a key
+        # that the provider has forgotten. No design can stop it; a watchdog has to, by killing
+        # whoever was silent for an hour. So pauses end before keys do.
+        return sizes
+    # An outage that outlasts the provider's memory of a key ends every promise of a retry.
+    return (*sizes, scenario.provider.key_lifetime + 3600.0)
 
 
 def _shown(

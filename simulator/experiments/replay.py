@@ -24,10 +24,9 @@ def store() -> Iterator[Store]:
         taken = _STORES.pop()
     except IndexError:
         taken = Store()
-    try:
-        yield taken
-    finally:
-        _STORES.append(taken)
+    yield taken
+    # Only after a history that ended well: what an exception left behind is nobody's.
+    _STORES.append(taken)
 
 
 def replay(

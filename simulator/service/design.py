@@ -22,7 +22,7 @@ from simulator.service.operations import (
     Row,
 )
 from simulator.service.outbox import Inline, Outbox, Publish
-from simulator.service.recovery import Blind, NoRecovery, SameKey
+from simulator.service.recovery import AskThenSend, Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, Random01
 from simulator.service.schemas import (
     InvalidRequest,
@@ -91,7 +91,7 @@ class Design:
         key: (Operation, attempt) -> the key that the provider is sent, or None.
         dispatch: Inline, Publish or Outbox.
         on_silence: (Operation, Silence) -> "again", "failed" or "outcome_unknown".
-        recovery: NoRecovery, Blind or SameKey.
+        recovery: NoRecovery, Blind, AskThenSend or SameKey.
         retry: (attempt, random) -> seconds to wait, or None to give up; or an object whose
             `delay` does that.
         answer: ("new" | "known" | ..., Row | None) -> Answer.
@@ -113,7 +113,7 @@ class Design:
     key: Callable[[Operation, int], str | None] = OperationKey()
     dispatch: Inline | Publish | Outbox = Outbox()
     on_silence: Callable[[Operation, Silence], str] = silences.outcome_unknown
-    recovery: NoRecovery | Blind | SameKey = SameKey()
+    recovery: NoRecovery | Blind | AskThenSend | SameKey = SameKey()
     retry: Any = FullJitter(base=1.0, cap=30.0, max_attempts=8)
     answer: Callable[[str, Row | None], Answer] = FromRecord()
     audit: NoAudit | AuditAfterwards | AuditInTransaction = AuditInTransaction()
@@ -293,7 +293,7 @@ _CLASSES: dict[str, tuple[type, ...]] = {
     "record": (NoRecord, MemoryRecord, DurableRecord),
     "balance": (NoBalance, CheckThenAct, Reserved),
     "dispatch": (Inline, Publish, Outbox),
-    "recovery": (NoRecovery, Blind, SameKey),
+    "recovery": (NoRecovery, Blind, AskThenSend, SameKey),
     "audit": (NoAudit, AuditAfterwards, AuditInTransaction),
 }
 

@@ -10,7 +10,7 @@ from simulator.service.design import Design
 from simulator.service.keys import ModelKey, NoKey, OperationKey
 from simulator.service.operations import DurableRecord, MemoryRecord, NoRecord
 from simulator.service.outbox import Inline, Outbox, Publish
-from simulator.service.recovery import Blind, NoRecovery, SameKey
+from simulator.service.recovery import AskThenSend, Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, Immediate, NoRetry
 
 __all__ = [
@@ -113,6 +113,7 @@ def ablations() -> dict[str, Design]:
         ),
         "outcome_unknown": SAFE.but(on_silence=silence.failed),
         "recovery": SAFE.but(recovery=NoRecovery()),
+        "same-key recovery": SAFE.but(recovery=AskThenSend()),
         "lease": SAFE.but(dispatch=Outbox(lease=None)),
         "fencing token": SAFE.but(dispatch=Outbox(fence=False)),
         "answer from the record": SAFE.but(answer=Optimistic()),

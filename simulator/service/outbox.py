@@ -8,7 +8,7 @@ follows from the claim checks that the token is still the newest.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from simulator.service.operations import Operation
 
@@ -79,8 +79,7 @@ class Outbox:
             raise ValueError(f"Outbox(max_attempts={self.max_attempts}): at least 1 is needed.")
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A claimed row.
 
     Attributes:
@@ -90,6 +89,7 @@ class Job:
         tries: results so far that were not final.
         status, result: the operation's, as the claim found them.
         created_at: when the promise was made, as the database stores times.
+        too_old: whether the design's horizon is past: nothing may be sent any more.
     """
 
     operation: Operation
@@ -100,6 +100,7 @@ class Job:
     status: str
     result: Any
     created_at: Any
+    too_old: bool = False
 
     @property
     def expired(self) -> bool:
@@ -135,6 +136,7 @@ RELEASE = """
     SET owner = NULL, lease_until = NULL, claims = 0, tries = tries + 1,
         available_at = :available_at, done_at = :done_at
     WHERE operation_id = :operation_id AND topic = :topic AND token = :token
+      AND done_at IS NULL
 """
 RELEASE_UNFENCED = """
     UPDATE outbox

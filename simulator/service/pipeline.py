@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 __all__ = [
     "PROVIDER_TIMEOUT",
     "Begun",
+    "FindRefund",
     "Outcome",
     "RefundOrder",
+    "ask",
     "begin",
     "conclude",
     "finish",
@@ -72,6 +74,13 @@ class RefundOrder:
     amount: int
     currency: str
     key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FindRefund:
+    """What the provider is asked when nobody knows what became of a request."""
+
+    intent_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,21 +296,27 @@ def publish(rt: Runtime, operation: Operation) -> Steps[None]:
         return
 
 
-def pay(rt: Runtime, d: Design, operation: Operation, tries: int = 0) -> Steps[Outcome]:
+def pay(
+    rt: Runtime, d: Design, operation: Operation, tries: int = 0, unknown: bool = False
+) -> Steps[Outcome]:
     """Asks the provider for the money, as often as the design says.
 
-    `tries` counts earlier rounds of the same operation, for the design's retry policy.
+    `tries` counts earlier rounds of the same operation, for the design's retry policy;
+    `unknown` says that an earlier round ended in silence, or in the death of its worker.
     """
+    if unknown and d.recovery.asks_first:
+        found = yield from ask(rt, operation)
+        if found.status != "failed":
+            return found
     lease = d.dispatch.lease if isinstance(d.dispatch, Outbox) else None
     until = None if lease is None else rt.now() + lease - 2 * PROVIDER_TIMEOUT
     for attempt in count(tries):
         wait = 0.0
+        key = d.key_for(operation, attempt)
+        if unknown and d.recovery.asks_first and key is not None:
+            key = f"{key}-{attempt}"
         order = RefundOrder(
-            operation.intent_id,
-            operation.order_id,
-            operation.amount,
-            operation.currency,
-            d.key_for(operation, attempt),
+            operation.intent_id, operation.order_id, operation.amount, operation.currency, key
         )
         try:
             reference = yield from rt.call("provider.refund", order, timeout=PROVIDER_TIMEOUT)
@@ -326,6 +341,20 @@ def pay(rt: Runtime, d: Design, operation: Operation, tries: int = 0) -> Steps[O
             return Outcome("outcome_unknown", reason, max(delay, wait))
         yield from rt.sleep(max(delay, wait))
     raise AssertionError("unreachable")
+
+
+def ask(rt: Runtime, operation: Operation) -> Steps[Outcome]:
+    """Asks the provider what became of a refund: "succeeded", "failed" if it knows of none (now,
+    and as far as its look-up sees), or "outcome_unknown".
+    """
+    try:
+        question = FindRefund(operation.intent_id)
+        reference = yield from rt.call("provider.find", question, timeout=PROVIDER_TIMEOUT)
+    except (Silence, RateLimited, Declined) as error:
+        return Outcome("outcome_unknown", str(error))
+    if reference is None:
+        return Outcome("failed", "the provider knows of no such refund.")
+    return Outcome("succeeded", reference)
 
 
 def finish(

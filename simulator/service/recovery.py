@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = ["Blind", "NoRecovery", "SameKey"]
+__all__ = ["AskThenSend", "Blind", "NoRecovery", "SameKey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,7 @@ class NoRecovery:
 
     takes_over: ClassVar[bool] = False
     marks_unknown: ClassVar[bool] = False
+    asks_first: ClassVar[bool] = False
     horizon: ClassVar[float | None] = None
     every: ClassVar[float | None] = None
 
@@ -29,6 +30,25 @@ class Blind:
     every: float = 300.0
     takes_over: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = False
+    asks_first: ClassVar[bool] = False
+    horizon: ClassVar[float | None] = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskThenSend:
+    """Asks the provider what became of an unknown outcome; at "not found" it sends anew.
+
+    "Not found" is no proof: the first request may still be travelling, or the look-up may lag.
+    Sent anew under a new key, it pays again when the first arrives (the probe race).
+
+    Attributes:
+        every: as in `SameKey`.
+    """
+
+    every: float = 300.0
+    takes_over: ClassVar[bool] = True
+    marks_unknown: ClassVar[bool] = True
+    asks_first: ClassVar[bool] = True
     horizon: ClassVar[float | None] = None
 
 
@@ -38,12 +58,14 @@ class SameKey:
 
     Attributes:
         every: seconds to the next try once the retry policy has given up.
-        horizon: seconds after which nothing is sent any more, and a human is asked. It must be
-            shorter than the time for which the provider remembers a key (24 h at Stripe), by
-            more than the longest time that one request can take.
+        horizon: seconds after which nothing is sent any more: the provider is asked, and if it
+            knows of no payment, a human. It must be shorter than the time for which the
+            provider remembers a key (24 h at Stripe), by more than the longest time that one
+            request can take, or a process can be paused.
     """
 
-    every: float = 300.0
+    every: float = 900.0
     horizon: float = 20 * 3600.0
     takes_over: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = True
+    asks_first: ClassVar[bool] = False

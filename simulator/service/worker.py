@@ -12,6 +12,7 @@ from simulator.service.outbox import Job, Outbox, bury, claim_next, release
 from simulator.service.pipeline import (
     PROVIDER_TIMEOUT,
     Notes,
+    ask,
     finish,
     once,
     pay,
@@ -22,7 +23,17 @@ if TYPE_CHECKING:
     from simulator.service.design import Design
     from simulator.service.runtime import Runtime, Steps, Transaction
 
-__all__ = ["Message", "claim", "consume", "mark_told", "start", "tell", "work"]
+__all__ = [
+    "Message",
+    "claim",
+    "consume",
+    "hand_over",
+    "mark_told",
+    "refund",
+    "start",
+    "tell",
+    "work",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +52,36 @@ def work(rt: Runtime, d: Design) -> Steps[None]:
         if job is None:
             continue
         if job.topic == "refund":
-            outcome = yield from pay(rt, d, job.operation, job.tries)
-            yield from once(rt, d, finish, job.operation, outcome, job)
+            yield from refund(rt, d, job)
         else:
             yield from tell(rt, d, job)
+
+
+def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
+    """Carries out a refund, or asks what became of one that is too old to be sent again."""
+    if job.too_old:
+        outcome = yield from ask(rt, job.operation)
+        if outcome.status != "succeeded":
+            # "Not found" is no proof either. From here on only a person may decide.
+            yield from once(rt, d, hand_over, job)
+            return
+    else:
+        unknown = job.tries > 0 or job.expired
+        outcome = yield from pay(rt, d, job.operation, job.tries, unknown)
+    yield from once(rt, d, finish, job.operation, outcome, job)
+
+
+def hand_over(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -> None:
+    """Leaves an unknown outcome to a human."""
+    assert isinstance(d.dispatch, Outbox)
+    if not release(tx, job, d.dispatch.fence, again_in=None, done=False):
+        return
+    reason = "The outcome is unknown, and the provider will soon forget the key."
+    notes = Notes(tx, d, later)
+    _move(tx, notes, job.operation, "processing", "outcome_unknown")
+    bury(tx, job)
+    open_task(tx, job.operation.id, job.topic, reason)
+    notes.add(job.operation, "task", reason)
 
 
 def claim(tx: Transaction, d: Design, later: list[tuple[Any, ...]], owner: str) -> Job | None:
@@ -74,21 +111,17 @@ def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | N
         _move(tx, notes, operation, "processing", "outcome_unknown")
         status = "outcome_unknown"
     poisoned = job.claims > d.dispatch.max_attempts if isinstance(d.dispatch, Outbox) else False
-    if poisoned or _too_late(tx, d, job):
+    if poisoned:
         if status == "processing":
             _move(tx, notes, operation, "processing", "outcome_unknown")
-        reason = (
-            f"Claimed {job.claims - 1} times without a result (dead letter)."
-            if poisoned
-            else "The outcome is unknown, and the provider will soon forget the key."
-        )
+        reason = f"Claimed {job.claims - 1} times without a result (dead letter)."
         bury(tx, job)
         open_task(tx, operation.id, job.topic, reason)
         notes.add(operation, "task", reason)
         return None
     if status != "processing":
         _move(tx, notes, operation, status, "processing")
-    return job
+    return job._replace(too_old=_too_late(tx, d, job))
 
 
 def _move(tx: Transaction, notes: Notes, operation: Operation, before: str, after: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolRequest", "converse"]
 
-LONGEST_WAIT = 60.0
+LONGEST_WAIT = 2 * 3600.0
 
 
 class ToolRequest:

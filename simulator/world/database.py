@@ -26,6 +26,9 @@ EPOCH = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 # The world sees every change of state, whoever makes it and however.
 OBSERVE = """
+CREATE TRIGGER observe_task AFTER INSERT ON tasks BEGIN
+    SELECT observe_task(NEW.topic, NEW.reason);
+END;
 CREATE TRIGGER observe_insert AFTER INSERT ON tool_operations BEGIN
     SELECT observe(NEW.id, NULL, NEW.status);
 END;
@@ -83,7 +86,7 @@ class Store:
         graveyard: generators of the dead of the history before. They are closed, which runs
             their `finally`, only when the next history takes the database; their handles do
             nothing any more.
-        seen: changes of state in the transaction that is open.
+        seen, asked: changes of state, and new tasks, in the transaction that is open.
     """
 
     def __init__(self) -> None:
@@ -93,13 +96,18 @@ class Store:
         # A history touches a few rows; small pages make its savepoints cheap to undo.
         self.connection.execute("PRAGMA page_size = 1024")
         self.connection.create_function("observe", 3, self._observe)
+        self.connection.create_function("observe_task", 2, self._observe_task)
         self.connection.executescript(sqlite_schema() + OBSERVE)
         self.seen: list[Change] = []
+        self.asked: list[tuple[str, str]] = []
         self.graveyard: list[Generator[Any, Any, Any]] = []
         self.orders: tuple[Order, ...] | None = None
 
     def _observe(self, operation_id: str, before: str | None, after: str) -> None:
         self.seen.append((operation_id, before, after))
+
+    def _observe_task(self, topic: str, reason: str) -> None:
+        self.asked.append((topic, reason))
 
     def clean(self, orders: tuple[Order, ...]) -> Store:
         """Buries the dead, rolls back all that the history before wrote, and sets up orders."""
@@ -121,6 +129,7 @@ class Store:
             self.connection.execute("SAVEPOINT history")
             self.orders = orders
         self.seen.clear()
+        self.asked.clear()
         return self
 
 
@@ -185,6 +194,7 @@ class VirtualDatabase:
     Attributes:
         up: whether it takes connections.
         changes: every committed change of an operation's state, in order.
+        tasks: every question to a human that was opened: (topic, reason).
         committed: called at the end of every transaction, with the changes that it made.
     """
 
@@ -197,6 +207,7 @@ class VirtualDatabase:
         self.committed = committed
         self.up = True
         self.changes: list[Change] = []
+        self.tasks: list[tuple[str, str]] = []
         self.holder: Life | None = None
         self.open_tx: VirtualTransaction | None = None
         self.queue: deque[Any] = deque()
@@ -263,11 +274,14 @@ class VirtualDatabase:
 
     def _end(self, tx: VirtualTransaction, commit: bool) -> None:
         tx.end(commit)
-        made = self.store.seen
+        made, asked = self.store.seen, self.store.asked
         if made:
             self.store.seen = []
+        if asked:
+            self.store.asked = []
         if commit:
             self.changes += made
+            self.tasks += asked
         self.committed(made if commit else [])
 
     def let_in(self) -> None:

@@ -234,6 +234,8 @@ class Plan:
     """
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
+        if isinstance(faults, Fault):
+            raise ValueError(f"faults={faults}: give a list of faults, [{faults}].")
         self.faults = tuple(faults)
         self._by_step: dict[tuple[str, int], Fault] = {}
         for fault in self.faults:

@@ -86,8 +86,25 @@ class Provider:
             return
         exchange.respond(result)
 
-    def _answer(self, name: str, order: RefundOrder) -> Any:
+    def _find(self, intent_id: str) -> Any:
+        """What it says when asked for a refund: its reference, None, or that it is not asked."""
+        lag = self.settings.lookup_lag
+        if lag is None:
+            return Declined("there is no way to ask for a refund.")
+        seen = int(self.world.clock.now) - round(lag * 1_000_000)
+        for number, effect in enumerate(self.ledger):
+            if effect.intent == intent_id and effect.time <= seen:
+                return self._reference(number + 1, effect.amount, effect.currency)
+        return None
+
+    @staticmethod
+    def _reference(number: int, amount: int, currency: str) -> str:
+        return f"REF-{number} {money(amount, currency)}"
+
+    def _answer(self, name: str, order: Any) -> Any:
         world, now = self.world, int(self.world.clock.now)
+        if name == "provider.find":
+            return self._find(order.intent_id)
         if order.key is not None:
             found = self.keys.get(order.key)
             if found is not None and now - found[2] < self._lifetime:
@@ -117,7 +134,7 @@ class Provider:
             Effect(now, order.intent_id, order.order_id, order.amount, order.currency, order.key)
         )
         self.world.note("provider", "effect", name, amount=order.amount, text=order.intent_id)
-        return f"REF-{len(self.ledger)} {money(order.amount, order.currency)}"
+        return self._reference(len(self.ledger), order.amount, order.currency)
 
     def _too_many(self) -> RateLimited | None:
         limit = self.settings.limit

@@ -118,14 +118,15 @@ class AgentSettings:
 
     Attributes:
         patience: seconds that it waits for its tool.
-        resubmits: how often it submits again after silence.
+        resubmits: how often it submits again after silence, after 1 s, 2 s, 4 s … up to 2 h:
+            by default for a day, as a durable workflow would.
         new_thought: whether it then thinks anew (another call id, arguments written another
             way, another invented key), or repeats the same call.
         elsewhere: whether it then goes to the other instance.
     """
 
     patience: float = 15.0
-    resubmits: int = 9
+    resubmits: int = 25
     new_thought: bool = False
     elsewhere: bool = False
 
@@ -145,6 +146,7 @@ class ProviderSettings:
         key_lifetime: seconds for which a key is remembered.
         declines: intents that it refuses, definitely.
         limit: requests that it takes in any `limit_window` seconds; None: as many as come.
+        lookup_lag: seconds until a payment can be found by asking; None: it cannot be asked.
     """
 
     leg: float = 0.05
@@ -153,11 +155,14 @@ class ProviderSettings:
     declines: frozenset[str] = frozenset()
     limit: int | None = None
     limit_window: float = 1.0
+    lookup_lag: float | None = 0.0
 
     def __post_init__(self) -> None:
         for name in ("leg", "work", "key_lifetime", "limit_window"):
             needs(self, name, positive(getattr(self, name)), "seconds, more than 0")
         allowed = self.limit is None or whole(self.limit, 1)
+        lag = self.lookup_lag in (None, 0) or positive(self.lookup_lag)
+        needs(self, "lookup_lag", lag, "seconds, 0 or more, or None")
         needs(self, "limit", allowed, "a whole number, 1 or more, or None")
 
 
@@ -317,6 +322,18 @@ class Scenario:
     def declined(cls) -> Scenario:
         """The provider refuses, definitely: the card was closed."""
         return cls(name="declined", provider=ProviderSettings(declines=frozenset({"intent-1"})))
+
+    @classmethod
+    def two_equal_refunds(cls) -> Scenario:
+        """Two honest refunds of $200 each on one order of $500: equal, and both owed."""
+        return cls(
+            name="two_equal_refunds",
+            intents=(Intent("intent-1", amount=200_00), Intent("intent-2", amount=200_00)),
+            submissions=(
+                Submission("intent-1"),
+                Submission("intent-2", at=10.0, instance="backend-2"),
+            ),
+        )
 
     @classmethod
     def two_tenants_one_key(cls) -> Scenario:

@@ -45,6 +45,7 @@ AGENT_LEG = 20_000
 
 SERVICES: dict[str, type] = {
     "provider.refund": pipeline.RefundOrder,
+    "provider.find": pipeline.FindRefund,
     "customer.notify": worker.Message,
     "broker.publish": Operation,
     "tool.issue_refund": ToolRequest,
@@ -135,6 +136,7 @@ class World:
         self._messages = 0
         self._ids = 0
         self._noted = 0
+        self._asked = 0
         self._served: dict[Life, list[Exchange]] = {}
         self._unsettled: list[tuple[Operation, Any]] = []
         self._shown: dict[str, int] = {}
@@ -313,7 +315,7 @@ class World:
         if name not in SERVICES:
             raise Mistake(
                 f"rt.call({name!r}): nobody answers such calls. There are provider.refund, "
-                "customer.notify and broker.publish."
+                "provider.find, customer.notify and broker.publish."
             )
         if not isinstance(request, SERVICES[name]):
             raise Mistake(f"rt.call({name!r}, {request!r}): it takes a {SERVICES[name].__name__}.")
@@ -464,6 +466,10 @@ class World:
         for _, before, after in changes[self._noted :]:
             self.note(process, "state", f"{before or ''}->{after}", "database")
         self._noted = len(changes)
+        tasks = self.database.tasks
+        for topic, reason in tasks[self._asked :]:
+            self.note(process, "task", topic, "database", text=reason)
+        self._asked = len(tasks)
 
     def label(self, request: Any) -> str:
         """What a request says, in short."""
@@ -476,7 +482,7 @@ class World:
             answer = getattr(request, "answer", None)
             return "" if answer is None else str(answer.kind)
         key = getattr(request, "key", None)
-        return f"{money(amount, request.currency)}, " + (f"key {key[:8]}" if key else "no key")
+        return f"{money(amount, request.currency)}, " + (f"key {_short(key)}" if key else "no key")
 
     def wish(self, submission: Submission) -> str:
         """What the customer says."""
@@ -485,6 +491,11 @@ class World:
             return ""
         intent = self.scenario.intent(submission.intent_id)
         return f"Please refund {money(intent.amount, intent.currency)} of order {intent.order_id}."
+
+
+def _short(key: str) -> str:
+    """A digest by its beginning; what a model invents in full, for such keys begin alike."""
+    return key if len(key) < 32 else key[:8]
 
 
 def _mistake(process: str, error: BaseException) -> BaseException:

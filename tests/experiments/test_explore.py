@@ -10,6 +10,7 @@ from simulator import Scenario, designs, explore, replay
 from simulator.experiments.explore import faults_at
 from simulator.service.errors import ConnectionLost, Silence
 from simulator.service.operations import Operation
+from simulator.service.recovery import Blind, SameKey
 from simulator.world.faults import KINDS
 
 
@@ -73,6 +74,30 @@ def test_a_key_that_changes_after_the_first_attempt_is_found_out() -> None:
     found = explore(designs.SAFE.but(key=rotated), max_faults=1)
     assert found.counterexample is not None
     assert "double_refund" in found.counterexample.verdict
+
+
+def test_a_key_made_of_order_and_amount_is_found_out() -> None:
+    # Cases B07, B33: two honest refunds of equal amount become one.
+    def order_and_amount(operation: Operation, attempt: int) -> str:
+        return f"{operation.order_id}-{operation.amount}"
+
+    merged = designs.SAFE.but(key=order_and_amount)
+    found = explore(merged, Scenario.two_equal_refunds(), max_faults=0)
+    assert found.counterexample is not None
+    assert "lost_refund" in found.counterexample.verdict
+    assert explore(designs.SAFE, Scenario.two_equal_refunds(), max_faults=1).counterexample is None
+
+
+@pytest.mark.parametrize("recovery", [Blind(), SameKey(horizon=30 * 3600.0)])
+def test_sending_on_after_the_provider_forgot_the_key_is_found_out(
+    recovery: Blind | SameKey,
+) -> None:
+    found = explore(
+        designs.SAFE.but(recovery=recovery), max_faults=1, kinds=["database_down"]
+    ).counterexample
+    assert found is not None
+    assert "double_refund" in found.verdict
+    assert found.faults[0].seconds > 24 * 3600
 
 
 def test_no_faults_means_one_history() -> None:

@@ -83,6 +83,7 @@ ABLATED = [
     ("outbox", "one_refund", ["lose_request"], "stuck"),
     ("outcome_unknown", "one_refund", ["lose_request"], "lost_refund"),
     ("recovery", "one_refund", ["lose_request"], "stuck"),
+    ("same-key recovery", "one_refund", ["delay_request"], "double_refund"),
     ("lease", "one_refund", ["crash"], "stuck"),
     ("fencing token", "one_refund", ["pause"], "books_differ"),
     ("answer from the record", "one_refund", ["crash"], "false_answer"),
