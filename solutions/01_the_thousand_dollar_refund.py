@@ -63,8 +63,9 @@ statement in his hand.
 > "Mira from the school library sent back a set of atlases. Order ORD-1001, five hundred dollars.
 > Pip refunded her. Fine. But why did we send her a *thousand*?"
 
-You look. Mira asked once. Pip, the agent, called its tool once. There is no error in any log. Your
-service, which you wrote yourself, did exactly what its code says, and so did everyone else.
+You look. Mira asked once. Pip, the agent, called its tool once. In the log there is one line about
+a timeout, as on any day. Your service, which you wrote yourself, did exactly what its code says,
+and so did everyone else.
 
 The best way to understand such a morning is to cause it again, on purpose, where it costs nothing.
 

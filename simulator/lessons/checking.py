@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SECONDS", "Outcome", "check"]
 
-SECONDS = 1.5
+SECONDS = 1.0
 """Time for all calls of a check together. What is slower than that goes round in circles."""
 
 EXPLORE_SECONDS = 10.0

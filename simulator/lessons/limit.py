@@ -71,7 +71,6 @@ class _ByThread:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.over = threading.Event()
-        self.striking = threading.Lock()  # nothing strikes once `over` is set
         self.victim = ctypes.c_ulong(threading.get_ident())
         self.watcher = threading.Thread(target=self.watch, daemon=True, name="limit")
 
@@ -79,24 +78,22 @@ class _ByThread:
         self.watcher.start()
 
     def __exit__(self, *error: object) -> None:
-        try:
-            self.end()
-        except TooLong:  # a last strike
-            self.end()
-
-    def end(self) -> None:
-        with self.striking:
-            self.over.set()
-            # Takes back a strike that was sent and has not landed yet.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(self.victim, None)
-        self.watcher.join()
+        # A last strike may land anywhere in here, so this is done until it was done undisturbed.
+        # (Not taken back with SetAsyncExc(…, NULL): CPython 3.11 then stays alarmed for ever, and
+        # a traced function that is called in that state never begins.)
+        undisturbed = False
+        while not undisturbed:
+            try:
+                self.over.set()
+                self.watcher.join()
+                for _ in range(100):
+                    pass  # a strike that was sent lands at the latest here
+                undisturbed = True
+            except TooLong:
+                pass
 
     def watch(self) -> None:
         wait = self.seconds
         while not self.over.wait(wait):
             wait = AGAIN
-            with self.striking:
-                if not self.over.is_set():
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                        self.victim, ctypes.py_object(TooLong)
-                    )
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(self.victim, ctypes.py_object(TooLong))

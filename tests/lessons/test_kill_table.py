@@ -112,10 +112,12 @@ def test_a_wrong_answer_is_answered_the_same_every_time() -> None:
 
 
 def test_the_kill_table_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = []
-    for name, code, *_ in wrong_answers():
+    lines = [f"{'exercise':<20}{'outcome':<10}{'s':>5}  words of the message"]
+    for name, code, _, words in wrong_answers():
+        began = time.monotonic()
         outcome = checked(name, code)
-        body = code.split("\n", 1)[-1].strip().replace("\n", "; ")
-        lines.append(f"{name:18} {outcome.kind:8} {body[:60]:60} {outcome.paragraphs[1:3]}"[:240])
+        took = time.monotonic() - began
+        lines.append(f"{name:<20}{outcome.kind:<10}{took:5.2f}  {words[:60]}")
     with capsys.disabled():
         print("\n" + "\n".join(lines))
+    assert len(lines) > 5 * len(list(exercises()))

@@ -79,3 +79,16 @@ def test_the_handler_of_somebody_else_is_put_back() -> None:
     with limit(5):
         assert signal.getsignal(signal.SIGALRM) is not before
     assert signal.getsignal(signal.SIGALRM) == before
+
+
+def test_after_one_loop_was_stopped_by_a_thread_the_next_can_be_by_a_signal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.delattr(signal, "setitimer")
+        with pytest.raises(TooLong), limit(0.05):
+            turn()
+    began = time.monotonic()
+    with pytest.raises(TooLong), limit(0.05):
+        turn()
+    assert time.monotonic() - began < 2
