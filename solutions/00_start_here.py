@@ -102,7 +102,8 @@ check("total_paid", total_paid)
 """
 ## Ask for a hint
 
-Every exercise has three hints. Each call shows one more; the last one all but gives the answer.
+Every exercise has three hints. Run this cell again and you see one more; the last all but gives the
+answer.
 """
 
 # %% id=hint
@@ -120,6 +121,6 @@ progress()
 
 # %% [markdown] id=next
 """
-That was all there is to know. In **lesson 01, the thousand-dollar refund**, the same refund is
-played again, and one message gets lost.
+That was all there is to know. Now open **lesson 01, the thousand-dollar refund**, with a double
+click in the list at the left. The same refund is played again, and one message gets lost.
 """

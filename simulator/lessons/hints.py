@@ -20,9 +20,9 @@ def hint(name: str) -> Card:
     shown = _shown[name] = min(_shown.get(name, 0) + 1, len(hints))
     more = len(hints) - shown
     after = (
-        f"There are {more} more: run `hint` again."
+        f"There are {more} more: call `hint` again."
         if more > 1
-        else ("There is one more: run `hint` again." if more else "That was the last hint.")
+        else ("There is one more: call `hint` again." if more else "That was the last hint.")
     )
     numbered = [f"{number}. {text}" for number, text in enumerate(hints[:shown], start=1)]
     return Card("hint", f"Hint {shown} of {len(hints)}", (*numbered, after))
