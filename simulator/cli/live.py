@@ -23,7 +23,7 @@ __all__ = ["live"]
 )
 @click.option(
     "--speed",
-    default=5.0,
+    default=8.0,
     show_default=True,
     type=click.FloatRange(0.1, 50),
     help="Seconds of the service in one of the wall's clock.",

@@ -74,7 +74,7 @@ def measure(
     refunds: int = 200,
     simulated: int = 10_000,
     database: str | None = None,
-    speed: float = 5.0,
+    speed: float = 8.0,
     seed: int = 1,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
@@ -94,8 +94,10 @@ def measure(
         say: called with a line about every point.
 
     Returns:
-        Tidy: design, outcome, x (the rate of loss), ground ("simulated" or "measured"), count,
-        of, rate, low, high (Wilson, 95 %), late (answers that came too late of themselves).
+        Tidy: design, outcome, x (the rate of loss), ground, count, of, rate, low, high (Wilson,
+        95 %), late (answers that came too late of themselves). The ground is "simulated",
+        "measured", or "same luck": as many simulated refunds as were measured, each of which
+        loses the very messages that its twin loses for real.
 
     Raises:
         Problem: the real parts can't be had; a sentence says why.
@@ -120,16 +122,18 @@ def measure(
                 shared_orders=False,
                 progress=progress,
             ).run()
+            twin = simulate(one.design, Rates(lose_request=loss, lose_response=loss), refunds, seed)
             counts = {
                 "simulated": (one.predicted(estimate), simulated),
                 "measured": (one.measured(report.findings), refunds),
+                "same luck": (one.predicted(twin), refunds),
             }
             for ground, (count, total) in counts.items():
                 found = rate_interval(count, total)
                 late = report.late if ground == "measured" else 0
                 shares = (found.rate, found.low, found.high)
                 rows.append((one.design.name, one.said, loss, ground, count, total, *shares, late))
-            predicted, real = rows[-2], rows[-1]
+            predicted, real, _ = rows[-3:]
             say(
                 f"{one.design.name}, {share(loss)} lost: {one.said} {share(predicted[6])} "
                 f"simulated, {share(real[6])} measured ({share(real[7])} to {share(real[8])})"
@@ -195,11 +199,15 @@ def _sentence(frame: pd.DataFrame, names: Sequence[str], agree: Sequence[bool]) 
         f"{share(at_most.loc[(name, 'measured'), 'rate'])} measured"
         for name in names
     ]
+    measured = frame[frame["ground"] == "measured"].set_index(["design", "x"])["count"]
+    twins = frame[frame["ground"] == "same luck"].set_index(["design", "x"])["count"]
+    equal = int((measured == twins).sum())
     refunds, late = frame[frame["ground"] == "measured"]["of"].min(), frame["late"].sum()
     sentence = (
         f"With {share(largest)} of the messages lost each way: {'; '.join(parts)}. At "
         f"{sum(agree)} of {len(agree)} points the interval of {refunds} real refunds meets the "
-        "simulator's."
+        f"simulator's; at {equal} the count is exactly that of {refunds} simulated refunds with "
+        "the same luck."
     )
     if late:
         sentence += f" {late} real answers came too late because the machine was busy."

@@ -372,7 +372,8 @@ class Course:
         for number in count():
             if len(self.crew.deaths) >= self.campaign.kills or self.over():
                 return
-            if number % 2:
+            if number % 2 or self.answered == len(self.wishes):
+                # When all are answered, hardly anybody comes by a named step any more.
                 self._kill_at_random(chance)
             else:
                 self._kill_at(*steps[number // 2 % len(steps)])

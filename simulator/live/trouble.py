@@ -79,8 +79,10 @@ class Trouble:
 class Dice:
     """Draws the faults of one place, request by request; safe to use from several threads.
 
-    A draw is a hash of (seed, kind, number of the intent, how often it came by), so that the
-    order in which requests arrive does not matter. `struck` is called with each fault's kind.
+    A draw is a hash of (seed, number of the refund, kind, how often it came by): the order in
+    which requests arrive does not matter, every design meets the same luck, and refund 7 of a
+    run loses the same messages as history 7 of `simulate` with this seed. `struck` is called
+    with each fault's kind.
     """
 
     def __init__(
@@ -109,8 +111,13 @@ class Dice:
         return None
 
     def _draw(self, kind: str, intent: str) -> float:
-        # Names of intents are new in every run, but for the number at their end: so the third
-        # refund has the same luck in every run with this seed, and with every design.
+        # Names of intents are new in every run, but for the number at their end, from 1.
         number = intent.rpartition("-")[2]
-        text = f"{self.trouble.seed}|{kind}|{number}|{self._seen[intent]}"
-        return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big") / 2.0**48
+        history = int(number) - 1 if number.isdecimal() else 0
+        world = int.from_bytes(_hash(f"{self.trouble.seed}/{history}", 6), "big")
+        drawn = _hash(f"{world}|{kind}|provider.refund|{self._seen[intent]}", 7)
+        return (int.from_bytes(drawn, "big") >> 3) / 2.0**53
+
+
+def _hash(text: str, size: int) -> bytes:
+    return blake2b(text.encode(), digest_size=size).digest()
