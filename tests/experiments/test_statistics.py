@@ -57,6 +57,12 @@ def test_a_95_percent_interval_covers_the_truth_95_times_in_100() -> None:
         assert abs(covered - 380) <= 17
 
 
+def test_a_mean_has_its_textbook_interval() -> None:
+    found = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert found.se == pytest.approx(math.sqrt(2.5 / 5))
+    assert found.high - found.mean == pytest.approx(2.7764 * found.se, rel=1e-4)  # t with 4 d.f.
+
+
 def test_a_mean_of_one_value_has_no_interval() -> None:
     one = mean_interval([3.0])
     assert (one.mean, one.low, one.high) == (3.0, -math.inf, math.inf)

@@ -105,7 +105,7 @@ def test_a_circuit_breaker_spares_a_provider_that_is_down() -> None:
 def test_a_token_bucket_bounds_the_load_of_an_outage() -> None:
     run = storm(
         5_000,
-        Immediate(max_attempts=None),
+        Immediate(max_attempts=20),
         provider=Provider(outage="refused"),
         outages=((0.0, 100.0),),
         arrivals=500.0,

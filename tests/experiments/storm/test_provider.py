@@ -75,6 +75,8 @@ def test_what_is_in_the_house_when_an_outage_begins_is_lost() -> None:
     done, caught, late = refund(1), refund(2), refund(3)
     assert ask(desk, 0.0, done)[0] == PAID
     assert ask(desk, 0.0, caught)[:2] == (SILENCE, inf)
+    for _ in range(10):  # 20 s of work, all of it lost
+        ask(desk, 1.0)
     assert ask(desk, 5.0)[:2] == (SILENCE, inf)
     assert ask(desk, 10.0, late) == (PAID, 12.0, 10.0)  # and nobody waits any more
     assert [who.effects for who in (done, caught, late)] == [1, 0, 1]
