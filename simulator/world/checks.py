@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["positive", "text", "whole"]
+__all__ = ["needs", "positive", "text", "whole"]
 
 
 def whole(number: object, at_least: int) -> bool:
@@ -19,3 +19,14 @@ def positive(seconds: object) -> bool:
 def text(value: object) -> bool:
     """Whether this is a text."""
     return isinstance(value, str)
+
+
+def needs(owner: object, name: str, fits: bool, what: str) -> None:
+    """Refuses a setting that makes no sense.
+
+    Raises:
+        ValueError: says which, and what it should be.
+    """
+    if not fits:
+        value = getattr(owner, name)
+        raise ValueError(f"{type(owner).__name__}({name}={value!r}): give {what}.")
