@@ -12,6 +12,7 @@ wrong alone (Van der Kleij 2015), hence the number of words in a "wrong".
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import io
 import linecache
@@ -41,6 +42,11 @@ SECONDS = 1.0
 
 EXPLORE_SECONDS = 10.0
 """Time for all histories of a policy, on a slow machine: exercises are made to need a second."""
+
+FICKLE = (
+    "It gave one answer and then, for the very same input, another. An answer must not depend on "
+    "chance, on the clock or on earlier calls: keep nothing outside the function."
+)
 
 EXAMPLES = 150
 """Inputs that Hypothesis tries before an answer counts as right."""
@@ -79,6 +85,8 @@ def check(name: str, answer: Any) -> Outcome:
         outcome = _check_sorted(exercise, answer)
     elif isinstance(exercise, course.FunctionExercise):
         outcome = _check_function(exercise, answer)
+    elif isinstance(exercise, course.MeasuredExercise):
+        outcome = _check_measured(exercise, answer)
     else:
         outcome = _check_policy(exercise, answer)
     if outcome.kind != "not attempted" and load()["exercises"].get(name) != "right":
@@ -136,10 +144,17 @@ def _raised(exercise: course.Exercise, called: str, error: BaseException, answer
         (
             f"I called {called}",
             f"{_place(error, answer)} with **{said}**.",
+            *_meaning(exercise, error),
             hints.left(exercise.name),
         ),
         error=error,
     )
+
+
+def _meaning(exercise: course.Exercise, error: BaseException) -> tuple[str, ...]:
+    """What this error means in this exercise, where it has words for it."""
+    words = exercise.raised if isinstance(exercise, course.FunctionExercise) else {}
+    return tuple(says for name, says in words.items() if name == type(error).__name__)
 
 
 def _place(error: BaseException, answer: Any) -> str:
@@ -213,6 +228,15 @@ class _Trial:
         self.failing, self.got, self.error = arguments, got, error
         return True
 
+    def contradicts(self) -> bool:
+        """Whether another call gives another answer to the input that failed."""
+        if self.failing is None or self.error is not None or not self.exercise.accepts(self.got):
+            return False
+        with suppress(Exception, SystemExit), redirect_stdout(io.StringIO()), limit(SECONDS):
+            again = self.function(*copy.deepcopy(self.failing))
+            return not self.exercise.same(again, self.got)
+        return False
+
 
 def _check_function(exercise: course.FunctionExercise, answer: Any) -> Outcome:
     if not callable(answer):
@@ -250,9 +274,7 @@ def _check_function(exercise: course.FunctionExercise, answer: Any) -> Outcome:
         return _wrong(
             exercise,
             f"I called {_call(answer, trial.failing)}",
-            "It gave one answer and then, for the very same input, another. An answer must not "
-            "depend on chance, on the clock or on earlier calls: keep nothing outside the "
-            "function.",
+            FICKLE,
         )
     if trial.error is not None:
         return _raised(exercise, _call(answer, trial.failing), trial.error, answer)
@@ -318,7 +340,7 @@ def _explain(trial: _Trial) -> Outcome:
         f"I called {_call(trial.function, arguments)}",
         f"It returned `{_short(got)}`; expected `{_short(expected)}`. "
         f"{exercise.because(*copy.deepcopy(arguments))}",
-        _strange(exercise, got) or _known_mistake(trial),
+        _strange(exercise, got) or _known_mistake(trial) or (FICKLE if trial.contradicts() else ""),
         f"Why it costs money: {exercise.costs}",
         run=run,
         figure=run.timeline() if run is not None else None,
@@ -395,6 +417,22 @@ def _check_sorted(exercise: course.SortExercise, answer: Any) -> Outcome:
             f"Why it costs money: {exercise.costs}",
         )
     return _right(exercise, f"All {len(given)} are where they belong.")
+
+
+# ------------------------------------------------------------------------------- measuring
+
+
+def _check_measured(exercise: course.MeasuredExercise, answer: Any) -> Outcome:
+    try:
+        with redirect_stdout(io.StringIO()), limit(EXPLORE_SECONDS):
+            found = exercise.judge(answer)
+    except (TooLong, Exception) as error:
+        return _raised(exercise, f"your answer, `{_short(answer)}`.", error, answer)
+    if found.right:
+        right = _right(exercise, " ".join(found.sentences))
+        return dataclasses.replace(right, figure=found.figure)
+    costs = f"Why it costs money: {exercise.costs}"
+    return _wrong(exercise, *found.sentences, costs, figure=found.figure)
 
 
 # --------------------------------------------------------------------------------- policies

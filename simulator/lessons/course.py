@@ -12,7 +12,7 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 
     from simulator import Scenario
     from simulator.experiments.run import Run
+    from simulator.experiments.style import CourseFigure
     from simulator.service.design import Design
 
 __all__ = [
     "Choice",
     "Exercise",
     "FunctionExercise",
+    "Judgement",
     "Lesson",
+    "MeasuredExercise",
     "Mistake",
     "Number",
     "Option",
@@ -122,6 +125,7 @@ class FunctionExercise:
         same: whether two values of that kind are the same answer.
         costs: why a wrong answer costs money.
         because: why the reference gives what it gives, for these arguments.
+        raised: name of an error that people run into -> what it means here.
         history: a history that shows where such arguments come from, or None.
     """
 
@@ -138,6 +142,7 @@ class FunctionExercise:
     hints: tuple[str, str, str]
     minutes: float = 5.0
     same: Callable[[Any, Any], bool] = lambda got, expected: bool(got == expected)
+    raised: Mapping[str, str] = field(default_factory=dict)
     history: Callable[..., Run | None] = lambda *arguments: None
 
 
@@ -189,7 +194,33 @@ class PolicyExercise:
     minutes: float = 10.0
 
 
-Exercise = FunctionExercise | SortExercise | PolicyExercise
+@dataclass(frozen=True)
+class Judgement:
+    """What came of trying an answer out: right or not, in sentences, perhaps with a picture."""
+
+    right: bool
+    sentences: tuple[str, ...]
+    figure: CourseFigure | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredExercise:
+    """An answer that is tried out and measured: a storm is run with it, a function called.
+
+    Attributes:
+        judge: the answer -> what came of it. What it raises was raised by the student's part.
+        costs: why a wrong answer costs money.
+    """
+
+    name: str
+    task: str
+    judge: Callable[[Any], Judgement]
+    costs: str
+    hints: tuple[str, str, str]
+    minutes: float = 10.0
+
+
+Exercise = FunctionExercise | SortExercise | PolicyExercise | MeasuredExercise
 
 
 @dataclass(frozen=True)
