@@ -17,7 +17,7 @@ from simulator.live.proxy import start_proxy
 from simulator.live.trouble import Trouble
 from simulator.live.web import Server, ask
 from simulator.service.errors import CallTimeout, ConnectionLost, Declined, RateLimited
-from simulator.service.pipeline import FindRefund, RefundOrder
+from simulator.service.payment import FindRefund, RefundOrder
 
 ORDER = RefundOrder("intent-1", "ORD-1001", 500_00, "USD", "key-1")
 

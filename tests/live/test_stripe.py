@@ -17,7 +17,7 @@ from simulator.live.stripe_client import StripeClient, stripe_at
 from simulator.live.trouble import Trouble
 from simulator.service import designs
 from simulator.service.errors import CallTimeout, ConnectionLost, Declined, RateLimited
-from simulator.service.pipeline import FindRefund, RefundOrder
+from simulator.service.payment import FindRefund, RefundOrder
 
 ASKED = {"payment_intent": "ORD-1001", "amount": 500_00}
 
@@ -31,6 +31,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         start_proxy(provider.url, clock, trouble) as proxy,
     ):
         yield proxy.url
+
+
+def once(kind: str) -> Trouble:
+    """This fault strikes the first request: a client that retried by itself would succeed."""
+    return Trouble(script={kind: (1,)})
 
 
 def refund(url: str, key: str | None = "key-1", amount: int = 500_00, timeout: float = 5.0) -> str:
@@ -96,13 +101,13 @@ def test_another_amount_under_the_key_is_stripes_idempotency_error(
     ("url", "meaning", "cause", "payments_made"),
     [
         (Trouble(declines=frozenset({"intent-1"})), Declined, stripe.CardError, 0),
-        (Trouble(too_many=1.0), RateLimited, stripe.RateLimitError, 0),
-        (Trouble(error_before=1.0), ConnectionLost, stripe.APIError, 0),
-        (Trouble(error_after=1.0), ConnectionLost, stripe.APIError, 1),
-        (Trouble(reset_before=1.0), ConnectionLost, stripe.APIConnectionError, 0),
-        (Trouble(reset_after=1.0), ConnectionLost, stripe.APIConnectionError, 1),
-        (Trouble(lose_response=1.0), CallTimeout, stripe.APIConnectionError, 1),
-        (Trouble(withhold=1.0), CallTimeout, stripe.APIConnectionError, 1),
+        (once("too_many"), RateLimited, stripe.RateLimitError, 0),
+        (once("error_before"), ConnectionLost, stripe.APIError, 0),
+        (once("error_after"), ConnectionLost, stripe.APIError, 1),
+        (once("reset_before"), ConnectionLost, stripe.APIConnectionError, 0),
+        (once("reset_after"), ConnectionLost, stripe.APIConnectionError, 1),
+        (once("lose_response"), CallTimeout, stripe.APIConnectionError, 1),
+        (once("withhold"), CallTimeout, stripe.APIConnectionError, 1),
     ],
     indirect=["url"],
 )
