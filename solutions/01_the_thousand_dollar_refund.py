@@ -264,7 +264,7 @@ Tomas wants one number at the bottom of his report: how many cents were paid too
 payments, as a list of `(refund, cents)`, and what is owed, as a dict from refund to cents.
 
 ```python
-paid = [("refund-1", 50_000), ("refund-1", 50_000), ("refund-2", 30_000)]
+paid = [("refund-1", 50_000), ("refund-2", 30_000), ("refund-1", 50_000)]
 owed = {"refund-1": 50_000, "refund-2": 30_000}
 overpaid(paid, owed)        # 50_000: refund-1 got its 50,000 twice
 ```
@@ -440,7 +440,9 @@ show(replay(promise, faults=answer_lost))
 
 # %% [markdown] id=all-choices
 """
-That was the last word: the promise is nobody's job. Now all four, in both histories.
+That was the last word: the promise is nobody's job. Now all four, in both histories. Three names
+are new: `lost_refund`, owed and never paid; `false_answer`, she was told what is not true;
+`untold`, she waits for the last word.
 """
 
 # %% id=table
