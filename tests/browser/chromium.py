@@ -179,6 +179,7 @@ class Chromium:
 
     def screenshot(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        self.run("new Promise(done => setTimeout(done, 1000))")  # what scrolled in is drawn late
         data = self.send("Page.captureScreenshot", format="png")["data"]
         path.write_bytes(base64.b64decode(data))
 
