@@ -26,7 +26,7 @@ from simulator.experiments.run import Run
 from simulator.experiments.verdict import Verdict, judge
 from simulator.service.design import Design
 from simulator.service.outbox import Outbox
-from simulator.service.pipeline import PROVIDER_TIMEOUT
+from simulator.service.payment import PROVIDER_TIMEOUT
 from simulator.world.checks import whole
 from simulator.world.faults import (
     CALL_PLACES,

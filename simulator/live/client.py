@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from simulator.live.web import ask
 from simulator.service.errors import ConnectionLost, Declined, RateLimited
-from simulator.service.pipeline import FindRefund, RefundOrder
+from simulator.service.payment import FindRefund, RefundOrder
 
 __all__ = ["API_KEY", "HttpClient", "fields_of"]
 

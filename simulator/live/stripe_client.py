@@ -9,7 +9,7 @@ import stripe
 
 from simulator.live.client import API_KEY
 from simulator.service.errors import CallTimeout, ConnectionLost, Declined, RateLimited
-from simulator.service.pipeline import FindRefund, RefundOrder
+from simulator.service.payment import FindRefund, RefundOrder
 
 __all__ = ["StripeClient", "meaning", "stripe_at"]
 

@@ -19,13 +19,12 @@ from simulator.service.balance import order_of
 from simulator.service.errors import (
     CommitUnknown,
     DatabaseUnavailable,
-    Declined,
-    RateLimited,
     Silence,
 )
 from simulator.service.keys import fingerprint
 from simulator.service.operations import FINAL, REFUND, Operation, Row, move
 from simulator.service.outbox import Job, Outbox, Publish, enqueue, release
+from simulator.service.payment import PROVIDER_TIMEOUT, Outcome, pay
 from simulator.service.schemas import (
     InvalidRequest,
     Session,
@@ -38,24 +37,15 @@ if TYPE_CHECKING:
     from simulator.service.runtime import Runtime, Steps, Transaction
 
 __all__ = [
-    "PROVIDER_TIMEOUT",
     "Begun",
-    "FindRefund",
-    "Outcome",
-    "RefundOrder",
-    "ask",
     "begin",
     "conclude",
     "finish",
     "handle",
     "once",
-    "pay",
 ]
 
 T = TypeVar("T")
-
-PROVIDER_TIMEOUT = 2.0
-"""Seconds to wait for the provider: far above its usual 0.2 s, far below a lease."""
 
 SETTLE = 5.0
 """Seconds that a caller is kept waiting for a final outcome."""
@@ -63,24 +53,6 @@ SETTLE = 5.0
 DATABASE_TRIES = 6
 """Tries to get a transaction committed, 0.5 s, 1 s, 2 s … apart: 15 s, half a lease. After
 that the process gives up: a backend answers with an error, a worker is started anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class RefundOrder:
-    """What the provider is sent. `intent_id` is metadata: it moves no money and keys nothing."""
-
-    intent_id: str
-    order_id: str
-    amount: int
-    currency: str
-    key: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class FindRefund:
-    """What the provider is asked when nobody knows what became of a request."""
-
-    intent_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +68,6 @@ class Begun:
     word: str
     row: Row | None = None
     operation: Operation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a payment: "succeeded", "failed" or "outcome_unknown", and why.
-
-    Attributes:
-        again_in: seconds that the provider asked to wait for; None if it did not.
-    """
-
-    status: str
-    detail: str
-    again_in: float | None = None
 
 
 class Notes:
@@ -294,67 +253,6 @@ def publish(rt: Runtime, operation: Operation) -> Steps[None]:
         yield from rt.call("broker.publish", operation, timeout=PROVIDER_TIMEOUT)
     except Silence:
         return
-
-
-def pay(
-    rt: Runtime, d: Design, operation: Operation, tries: int = 0, unknown: bool = False
-) -> Steps[Outcome]:
-    """Asks the provider for the money, as often as the design says.
-
-    `tries` counts earlier rounds of the same operation, for the design's retry policy;
-    `unknown` says that an earlier round ended in silence, or in the death of its worker.
-    """
-    if unknown and d.recovery.asks_first:
-        found = yield from ask(rt, operation)
-        if found.status != "failed":
-            return found
-    lease = d.dispatch.lease if isinstance(d.dispatch, Outbox) else None
-    until = None if lease is None else rt.now() + lease - 2 * PROVIDER_TIMEOUT
-    for attempt in count(tries):
-        wait = 0.0
-        key = d.key_for(operation, attempt)
-        if unknown and d.recovery.asks_first and key is not None:
-            key = f"{key}-{attempt}"
-        order = RefundOrder(
-            operation.intent_id, operation.order_id, operation.amount, operation.currency, key
-        )
-        try:
-            reference = yield from rt.call("provider.refund", order, timeout=PROVIDER_TIMEOUT)
-            return Outcome("succeeded", reference)
-        except Declined as no:
-            return Outcome("failed", no.reason)
-        except RateLimited as busy:
-            # This request was not carried out; earlier ones may have been.
-            wait, reason, given_up = busy.retry_after, str(busy), "failed"
-            if d.recovery.takes_over:
-                given_up = "outcome_unknown"
-        except Silence as silence:
-            status = d.status_after(operation, silence)
-            reason, given_up = "no answer from the provider.", "failed"
-            if status != "again":
-                return Outcome(status, reason)
-        delay = d.delay_after(attempt, rt.random)
-        if delay is None:
-            return Outcome(given_up, reason, wait or None)
-        if until is not None and rt.now() + max(delay, wait) > until:
-            # Whoever sleeps past the own lease wakes up as a zombie: better let go of it.
-            return Outcome("outcome_unknown", reason, max(delay, wait))
-        yield from rt.sleep(max(delay, wait))
-    raise AssertionError("unreachable")
-
-
-def ask(rt: Runtime, operation: Operation) -> Steps[Outcome]:
-    """Asks the provider what became of a refund: "succeeded", "failed" if it knows of none (now,
-    and as far as its look-up sees), or "outcome_unknown".
-    """
-    try:
-        question = FindRefund(operation.intent_id)
-        reference = yield from rt.call("provider.find", question, timeout=PROVIDER_TIMEOUT)
-    except (Silence, RateLimited, Declined) as error:
-        return Outcome("outcome_unknown", str(error))
-    if reference is None:
-        return Outcome("failed", "the provider knows of no such refund.")
-    return Outcome("succeeded", reference)
 
 
 def finish(

@@ -9,14 +9,8 @@ from simulator.service.answers import Answer, from_row
 from simulator.service.errors import Silence
 from simulator.service.operations import FINAL, Operation, Row, move
 from simulator.service.outbox import Job, Outbox, bury, claim_next, release
-from simulator.service.pipeline import (
-    PROVIDER_TIMEOUT,
-    Notes,
-    ask,
-    finish,
-    once,
-    pay,
-)
+from simulator.service.payment import PROVIDER_TIMEOUT, ask, pay
+from simulator.service.pipeline import Notes, finish, once
 from simulator.service.tasks import open_task
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from simulator.world.clock import microseconds
 from simulator.world.faults import RESTART_AFTER, Fault
 
 if TYPE_CHECKING:
-    from simulator.service.pipeline import RefundOrder
+    from simulator.service.payment import RefundOrder
     from simulator.world.network import Exchange
     from simulator.world.world import World
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from simulator.service import pipeline, worker
+from simulator.service import payment, pipeline, worker
 from simulator.service.answers import KINDS, Answer
 from simulator.service.design import Design, PolicyMistake
 from simulator.service.errors import (
@@ -44,8 +44,8 @@ AGENT_LEG = 20_000
 """Microseconds for a message between agent, backends, broker and customer, one way."""
 
 SERVICES: dict[str, type] = {
-    "provider.refund": pipeline.RefundOrder,
-    "provider.find": pipeline.FindRefund,
+    "provider.refund": payment.RefundOrder,
+    "provider.find": payment.FindRefund,
     "customer.notify": worker.Message,
     "broker.publish": Operation,
     "tool.issue_refund": ToolRequest,

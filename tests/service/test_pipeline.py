@@ -23,7 +23,8 @@ from simulator.service.errors import (
 )
 from simulator.service.operations import DurableRecord, NoRecord
 from simulator.service.outbox import Outbox, Publish
-from simulator.service.pipeline import PROVIDER_TIMEOUT, handle, pay
+from simulator.service.payment import PROVIDER_TIMEOUT, pay
+from simulator.service.pipeline import handle
 from simulator.service.recovery import NoRecovery
 from simulator.service.retry import Fixed, NoRetry
 from simulator.service.schemas import Session, ToolCall

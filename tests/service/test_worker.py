@@ -10,15 +10,16 @@ import pytest
 from simulator.service.answers import FromRecord
 from simulator.service.design import Design
 from simulator.service.designs import SAFE
-from simulator.service.errors import CallTimeout, CommitUnknown, Declined
-from simulator.service.operations import FINAL, Operation
+from simulator.service.errors import CallTimeout, CommitUnknown, Declined, RateLimited
+from simulator.service.operations import FINAL
 from simulator.service.outbox import Job, Outbox
-from simulator.service.pipeline import Outcome, finish, once, pay
+from simulator.service.payment import Outcome, pay
+from simulator.service.pipeline import finish, once
 from simulator.service.pipeline import handle as answer_call
 from simulator.service.recovery import Blind, NoRecovery, SameKey
 from simulator.service.retry import Fixed, NoRetry
 from simulator.service.schemas import Session, ToolCall
-from simulator.service.worker import claim, start, tell
+from simulator.service.worker import claim, hand_over, refund, start, tell
 
 PAID = Outcome("succeeded", "REF-1")
 UNKNOWN = Outcome("outcome_unknown", "no answer from the provider.")
@@ -239,49 +240,63 @@ def test_results_between_claims_keep_a_row_alive(shift: Begin) -> None:
     assert work.desk.rows("SELECT * FROM tasks") == []
 
 
-def test_past_the_horizon_nothing_is_sent_any_more_and_a_human_is_asked(shift: Begin) -> None:
-    work = shift(SAFE.but(recovery=SameKey(horizon=3600.0), retry=Fixed(60.0, None)))
-    work.finish(work.claimed(), UNKNOWN)
-    work.desk.seconds = 3599.0
-    work.finish(work.claimed(), UNKNOWN)
-    work.desk.seconds = 3700.0
-    assert work.claim() is None
+def tried_until(horizon: float, shift: Begin, answers: list[Any]) -> Shift:
+    """A worker for whom every send ends in silence, every minute, past the horizon."""
+    work = shift(SAFE.but(recovery=SameKey(horizon=horizon), retry=Fixed(60.0, None)))
+    while work.desk.seconds < horizon:
+        work.finish(work.claimed(), UNKNOWN)
+        work.desk.seconds += 60.0
+    work.runtime.answers += answers
+    job = work.claimed()
+    assert job.too_old
+    work.run(refund(work.runtime, work.design, job))
+    return work
+
+
+@pytest.mark.parametrize("found", [None, CallTimeout("2 s"), RateLimited(1.0)])
+def test_past_the_horizon_nothing_is_sent_any_more_and_a_human_is_asked(
+    found: Any, shift: Begin
+) -> None:
+    # "Not found" proves nothing: the first request may still be under way.
+    work = tried_until(3600.0, shift, [found])
+    assert [name for name, _ in work.runtime.calls] == ["provider.find"]
     assert work.desk.rows("SELECT topic FROM tasks") == [("refund",)]
     assert "forget the key" in work.desk.one("SELECT reason FROM tasks")[0]
     assert work.desk.status() == "outcome_unknown"
     assert work.desk.balance() == (0, 500_00)
+    work.desk.seconds += 10**6
+    assert work.claim() is None
 
 
-def test_the_horizon_is_counted_from_the_promise_not_from_the_last_try(shift: Begin) -> None:
-    work = shift(SAFE.but(recovery=SameKey(horizon=100.0), retry=Fixed(30.0, None)))
-    tries = 0
-    while work.claim() is not None:
-        tries += 1
-        work.finish(work_job(work), UNKNOWN)
-        work.desk.seconds += 30.0
-    assert tries == 4  # at 0, 30, 60 and 90 s
+def test_past_the_horizon_a_payment_that_the_provider_knows_is_booked(shift: Begin) -> None:
+    work = tried_until(3600.0, shift, ["REF-1"])
+    assert [name for name, _ in work.runtime.calls] == ["provider.find"]
+    assert work.desk.status() == "succeeded"
+    assert work.desk.balance() == (500_00, 0)
+    assert work.desk.rows("SELECT * FROM tasks") == []
 
 
-def work_job(work: Shift) -> Job:
-    """The claim that is open, as the worker that holds it knows it."""
-    token, claims, tries, created_at = work.desk.one(
-        "SELECT token, claims, tries, created_at FROM outbox WHERE owner IS NOT NULL"
-    )
-    fields = work.desk.one(
-        "SELECT o.id, o.tenant_id, r.user_id, r.intent_id, r.call_id, r.order_id, r.amount, "
-        "r.currency, r.model_key, o.idempotency_key, o.request_hash "
-        "FROM tool_operations o JOIN refunds r ON r.operation_id = o.id"
-    )
-    return Job(
-        operation=Operation(*fields),
-        topic="refund",
-        token=token,
-        claims=claims,
-        tries=tries,
-        status="processing",
-        result=None,
-        created_at=created_at,
-    )
+@pytest.mark.parametrize(("seconds", "too_old"), [(0.0, False), (99.9, False), (100.0, True)])
+def test_the_horizon_is_counted_from_the_promise_not_from_the_last_try(
+    seconds: float, too_old: bool, shift: Begin
+) -> None:
+    work = shift(SAFE.but(recovery=SameKey(horizon=100.0), retry=Fixed(0.0, None)))
+    for at in (30.0, 60.0, 90.0):
+        if at <= seconds:
+            work.desk.seconds = at
+            work.finish(work.claimed(), UNKNOWN)
+    work.desk.seconds = seconds
+    assert work.claimed().too_old is too_old
+
+
+def test_who_hands_over_to_a_human_too_late_changes_nothing(shift: Begin) -> None:
+    work = shift()
+    zombie = work.claimed()
+    work.desk.seconds += 30.0
+    work.claimed("worker-2#1")
+    seen = [work.desk.rows(f"SELECT * FROM {table}") for table in ("outbox", "tasks")]
+    work.run(once(work.runtime, SAFE, hand_over, zombie))
+    assert [work.desk.rows(f"SELECT * FROM {table}") for table in ("outbox", "tasks")] == seen
 
 
 # Telling.

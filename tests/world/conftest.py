@@ -10,7 +10,7 @@ import pytest
 from simulator.service.answers import Answer
 from simulator.service.design import Design
 from simulator.service.designs import NAIVE
-from simulator.service.pipeline import RefundOrder
+from simulator.service.payment import RefundOrder
 from simulator.world.database import Store
 from simulator.world.faults import Fault, Plan
 from simulator.world.scenario import Scenario

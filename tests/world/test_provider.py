@@ -9,7 +9,7 @@ import pytest
 
 from simulator.service.answers import Answer
 from simulator.service.errors import Declined, RateLimited, Silence
-from simulator.service.pipeline import RefundOrder
+from simulator.service.payment import RefundOrder
 from simulator.world import faults
 from simulator.world.scenario import AgentSettings, ProviderSettings, Scenario
 
