@@ -6,36 +6,32 @@ and is killed. The others come at random moments.
 
 from __future__ import annotations
 
-import random
 import sys
 import tempfile
-import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from simulator.live.accounts import Accounts, counted, read_accounts
+from simulator.live.accounts import read_accounts
 from simulator.live.clock import Clock
-from simulator.live.database import Database, SqliteFile, open_database
-from simulator.live.people import Agent, Customers, Wish, start_customers
+from simulator.live.course import OPEN, Course
+from simulator.live.database import Database
+from simulator.live.people import Customers, Wish, start_customers
 from simulator.live.problems import Problem
-from simulator.live.processes import Crew, Death, Setting
-from simulator.live.stops import CALL_PLACES, TRANSACTION_PLACES
-from simulator.live.trouble import DEFINITE, Trouble
+from simulator.live.processes import Crew, Setting
+from simulator.live.report import Report
+from simulator.live.sqlite_file import SqliteFile
+from simulator.live.trouble import Trouble
+from simulator.live.urls import open_database
 from simulator.service.design import Design
-from simulator.service.outbox import Outbox
-from simulator.service.schemas import money
 
-__all__ = ["Campaign", "Report", "steps_of"]
+__all__ = ["Campaign", "Report"]
 
 AMOUNT = 50_00
 CAPTURED = 500_00
@@ -44,121 +40,10 @@ CAPTURED = 500_00
 AGENTS = 6
 """Refunds under way at once."""
 
-AT_LEAST = 1.0
-"""Seconds of the wall's clock that a process gets to come to the step where it is to stop."""
-
-REST = 1_000.0
-"""Seconds of the service without any progress, after which a run will never come to its end.
-The safe design waits 300 s between two looks into an outcome that it could not find out."""
-
 FILL_ORDER = """
     INSERT INTO orders VALUES
         (:tenant_id, :id, :user_id, 'confirmed', 'USD', :captured, 0, 0)
 """
-UNDONE = """
-    SELECT COUNT(*) FROM outbox
-    WHERE done_at IS NULL AND dead_at IS NULL AND available_at IS NOT NULL
-"""
-OPEN = """
-    SELECT COUNT(*) FROM tool_operations o
-    WHERE o.status NOT IN ('succeeded', 'failed')
-      AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.operation_id = o.id)
-"""
-
-
-def steps_of(design: Design) -> list[tuple[str, str, str]]:
-    """Every place where a process of this design can be made to stop:
-    ("backend" | "worker" | "provider", step, place).
-    """
-    backend: list[tuple[str, tuple[str, ...]]] = [("begin", TRANSACTION_PLACES)]
-    worker: list[tuple[str, tuple[str, ...]]] = []
-    provider: list[tuple[str, tuple[str, ...]]] = [("effect", ("before", "after"))]
-    if design.dispatch.inline:
-        backend += [("provider.refund", CALL_PLACES), ("finish", TRANSACTION_PLACES)]
-    elif isinstance(design.dispatch, Outbox):
-        worker = [
-            ("claim", TRANSACTION_PLACES),
-            ("provider.refund", CALL_PLACES),
-            ("finish", TRANSACTION_PLACES),
-        ]
-        if getattr(design.answer, "follow_up", False):
-            worker += [("customer.notify", CALL_PLACES), ("mark_told", TRANSACTION_PLACES)]
-    else:
-        backend.append(("broker.publish", CALL_PLACES))
-        worker = [
-            ("start", TRANSACTION_PLACES),
-            ("provider.refund", CALL_PLACES),
-            ("finish", TRANSACTION_PLACES),
-        ]
-    roles = {"backend": backend, "worker": worker, "provider": provider}
-    return [
-        (role, step, place)
-        for role, steps in roles.items()
-        for step, places in steps
-        for place in places
-    ]
-
-
-@dataclass
-class Report:
-    """What came of a campaign.
-
-    Attributes:
-        accounts: the four.
-        deaths: who was killed, and where.
-        faults: how often each kind of trouble struck.
-        silences: sends to the provider that ended without an answer.
-        rested: whether everything came to its end in time.
-        seconds: of the wall's clock.
-        product: the database.
-    """
-
-    design: Design
-    accounts: Accounts
-    deaths: list[Death]
-    faults: Counter[str]
-    silences: int
-    rested: bool
-    seconds: float
-    product: str
-    trouble: Trouble
-
-    @property
-    def findings(self) -> dict[str, list[str]]:
-        """What is wrong; see `Accounts.findings`."""
-        found = self.accounts.findings()
-        if not self.rested:
-            found.setdefault("stuck", []).append("the whole run")
-        return found
-
-    @property
-    def late(self) -> int:
-        """Silences that no fault of ours explains: kills, and answers of a busy machine."""
-        silent = sum(count for kind, count in self.faults.items() if kind not in DEFINITE)
-        return max(0, self.silences - silent)
-
-    def __str__(self) -> str:
-        accounts = self.accounts
-        lines = [
-            f"{self.design.name} on {self.product}: {len(accounts.owed)} refunds of "
-            f"{money(AMOUNT)} on {len(accounts.captured)} orders, {self.trouble}, "
-            f"{len(self.deaths)} kills, {self.seconds:.0f} s"
-        ]
-        if self.deaths:
-            who = Counter(death.process for death in self.deaths)
-            at = Counter(death.what or "random moments" for death in self.deaths)
-            words = ", ".join(f"{name} {count}" for name, count in sorted(who.items()))
-            places = ", ".join(f"{name} {count}" for name, count in sorted(at.items()))
-            lines += [f"  killed               {words}", f"  at                   {places}"]
-        if self.faults or self.silences:
-            lines.append(
-                f"  sends in silence     {self.silences}, of which {self.silences - self.late} by "
-                f"these faults: {counted(self.faults)}"
-            )
-        lines += accounts.lines()
-        if not self.rested:
-            lines.append("  It did not come to rest.")
-        return "\n".join(lines)
 
 
 @dataclass
@@ -232,8 +117,17 @@ class Campaign:
         )
         try:
             with Crew(setting, workers=self.workers) as crew, self._bar() as bar:
-                course = Course(self, crew, database, wishes, customers, bar)
-                rested = course.run()
+                rested = Course(
+                    self.design,
+                    self.kills,
+                    self.agents,
+                    self.seed,
+                    crew,
+                    database,
+                    wishes,
+                    customers,
+                    bar,
+                ).run()
             accounts = read_accounts(
                 self.design, wishes, AMOUNT, captured, database, ledger, customers.told
             )
@@ -299,120 +193,3 @@ class Campaign:
             leave=False,
         ) as bar:
             yield bar
-
-
-class Course:
-    """How a campaign goes, once everybody is up."""
-
-    def __init__(
-        self,
-        campaign: Campaign,
-        crew: Crew,
-        database: Database,
-        wishes: list[Wish],
-        customers: Customers,
-        bar: tqdm[Any],
-    ) -> None:
-        self.campaign = campaign
-        self.crew = crew
-        self.database = database
-        self.wishes = wishes
-        self.interrupted = False
-        self.agent = Agent(crew.setting.clock, customers, crew.addresses, self.over)
-        self.bar = bar
-        self.submitted = 0
-        self.answered = 0
-        self.hungry = 0
-        self._lock = threading.Condition()
-
-    def run(self) -> bool:
-        """Submits, kills, and waits for the end; whether everything came to rest."""
-        killer = threading.Thread(target=self._kill, daemon=True)
-        killer.start()
-        try:
-            with ThreadPoolExecutor(self.campaign.agents) as pool:
-                try:
-                    list(pool.map(self._submit, range(len(self.wishes))))
-                except BaseException:
-                    self.interrupted = True
-                    raise
-        finally:
-            killer.join()
-        rested = self._rest()
-        self.crew.check()
-        return rested
-
-    def over(self) -> bool:
-        """Whether the run ends early: nobody waits for its end any more, or it cannot go on."""
-        return self.interrupted or self.crew.problem is not None
-
-    def _submit(self, number: int) -> None:
-        with self._lock:
-            # Refunds wait for their share of the kills, so that neither runs out first.
-            while not self._may_begin(number) and not self.over():
-                self._lock.wait(0.01)
-            if self.over():
-                return
-            self.submitted += 1
-        self.agent.submit(self.wishes[number], number)
-        with self._lock:
-            self.answered += 1
-            self.bar.update()
-            self.bar.set_postfix(kills=len(self.crew.deaths))
-
-    def _may_begin(self, number: int) -> bool:
-        kills = self.campaign.kills
-        share = (number - self.campaign.agents) * kills / max(1, len(self.wishes))
-        return len(self.crew.deaths) + self.hungry >= share
-
-    def _kill(self) -> None:
-        chance = random.Random(self.campaign.seed)
-        steps = steps_of(self.campaign.design)
-        chance.shuffle(steps)
-        for number in count():
-            if len(self.crew.deaths) >= self.campaign.kills or self.over():
-                return
-            if number % 2 or self.answered == len(self.wishes):
-                # When all are answered, hardly anybody comes by a named step any more.
-                self._kill_at_random(chance)
-            else:
-                self._kill_at(*steps[number // 2 % len(steps)])
-
-    def _names(self, role: str) -> list[str]:
-        everybody = {"backend": self.crew.backends, "worker": self.crew.workers}
-        return everybody.get(role, ["provider"])
-
-    def _kill_at(self, role: str, what: str, place: str) -> None:
-        crew, names = self.crew, self._names(role)
-        for _ in range(3):
-            before = len(crew.deaths)
-            crew.stop_at(names, what, place)
-            with crew.changed:
-                crew.changed.wait_for(lambda: len(crew.deaths) > before, AT_LEAST)  # noqa: B023
-            crew.stop_nowhere(names)
-            if len(crew.deaths) > before:
-                return
-            self.hungry += 1  # nobody got there: more refunds are needed
-        crew.kill(names[0])
-
-    def _kill_at_random(self, chance: random.Random) -> None:
-        names = self.crew.backends + self.crew.workers
-        time.sleep(chance.uniform(0, 0.1))
-        self.crew.kill(chance.choice(names))
-
-    def _rest(self) -> bool:
-        """Waits until nothing is left to do."""
-        clock = self.crew.setting.clock
-        left, since = self._left(), clock.now()
-        while left and clock.now() < since + REST and not self.over():
-            time.sleep(0.05)
-            before, left = left, self._left()
-            if left < before:
-                since = clock.now()
-        return not left
-
-    def _left(self) -> int:
-        design = self.campaign.design
-        if isinstance(design.dispatch, Outbox):
-            return int(self.database.rows(UNDONE)[0][0]) + int(self.database.rows(OPEN)[0][0])
-        return 0

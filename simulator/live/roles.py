@@ -11,13 +11,13 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, NoReturn
 
 from simulator.live.client import HttpClient
-from simulator.live.database import open_database
 from simulator.live.people import BrokerClient, notify, session_from
 from simulator.live.problems import Problem
 from simulator.live.provider import start_provider
 from simulator.live.proxy import start_proxy
 from simulator.live.runtime import LiveRuntime, Service, drive
 from simulator.live.stops import Stops
+from simulator.live.urls import open_database
 from simulator.live.web import Handler, serve
 from simulator.service import pipeline
 from simulator.service import worker as workers

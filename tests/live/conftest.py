@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from simulator.live.clock import Clock
-from simulator.live.database import Database, open_database
+from simulator.live.database import Database
 from simulator.live.postgresql import temporary_server
 from simulator.live.problems import Problem
+from simulator.live.urls import open_database
 
 
 @pytest.fixture(scope="session")

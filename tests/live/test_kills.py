@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from simulator.live.accounts import Accounts
-from simulator.live.campaign import Campaign, steps_of
+from simulator.live.campaign import Campaign
+from simulator.live.course import steps_of
 from simulator.live.people import Told
 from simulator.live.trouble import Trouble
 from simulator.service import designs

@@ -12,9 +12,9 @@ import pytest
 
 from simulator.live import postgresql as module
 from simulator.live.clock import Clock
-from simulator.live.database import open_database
 from simulator.live.postgresql import candidates, temporary_server
 from simulator.live.problems import Problem
+from simulator.live.urls import open_database
 
 STARTS = """
 import sys, time

@@ -17,10 +17,11 @@ from click.testing import CliRunner, Result
 from simulator.live.campaign import Campaign
 from simulator.live.clock import Clock
 from simulator.live.command import live
-from simulator.live.database import SCHEMA, open_database, without_password
 from simulator.live.ledger import payments
+from simulator.live.postgres import SCHEMA, without_password
 from simulator.live.problems import Problem
 from simulator.live.trouble import Trouble
+from simulator.live.urls import open_database
 from simulator.service import designs
 
 
@@ -149,7 +150,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if sys.platform != "linux" or os.geteuid() != 0 or subprocess.run(mount).returncode != 0:
         pytest.skip("a small disk can be had by root on Linux only")
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_disk_stops_the_run_with_a_sentence_and_loses_nothing(small_disk: Path) -> None:

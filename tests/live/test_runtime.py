@@ -12,9 +12,10 @@ import pytest
 
 import simulator
 from simulator.live.clock import Clock
-from simulator.live.database import Database, DiskFull, open_database
+from simulator.live.database import Database, DiskFull
 from simulator.live.runtime import LiveRuntime, drive
 from simulator.live.stops import Stops
+from simulator.live.urls import open_database
 from simulator.service.errors import CommitUnknown, DatabaseUnavailable
 from simulator.service.operations import Operation
 
