@@ -9,11 +9,14 @@ import pytest
 
 from simulator.service.answers import Answer
 from simulator.service.errors import Declined, RateLimited, Silence
-from simulator.service.payment import RefundOrder
+from simulator.service.payment import FindRefund, RefundOrder
 from simulator.world import faults
-from simulator.world.scenario import AgentSettings, ProviderSettings, Scenario
+from simulator.world.scenario import AgentSettings, Intent, ProviderSettings, Scenario
 
-ONCE = Scenario.one_refund().but(agent=AgentSettings(resubmits=0, patience=1e6))
+ONCE = Scenario.one_refund().but(
+    intents=(Intent("intent-1"), Intent("intent-2", owed=False)),
+    agent=AgentSettings(resubmits=0, patience=1e6),
+)
 REFUND = "provider.refund"
 Case = Callable[..., tuple[Any, list[Any]]]
 
@@ -34,9 +37,10 @@ def ask(world: Any, pipe: Any) -> Case:
 
         def handle(rt: Any, design: Any, call: Any, session: Any) -> Any:
             for each in orders:
-                if isinstance(each, RefundOrder):
+                if isinstance(each, RefundOrder | FindRefund):
+                    name = REFUND if isinstance(each, RefundOrder) else "provider.find"
                     try:
-                        heard.append((yield from rt.call(REFUND, each, timeout=2.0)))
+                        heard.append((yield from rt.call(name, each, timeout=2.0)))
                     except (Silence, Declined, RateLimited) as error:
                         heard.append(error)
                 else:
@@ -223,6 +227,55 @@ def test_a_provider_that_is_down_counts_nothing_towards_the_limit(ask: Case) -> 
     )
     assert isinstance(heard[0], Silence)
     assert amounts(made) == [500_00]
+
+
+# Look-ups.
+
+FIND = FindRefund("intent-1")
+
+
+def test_a_refund_can_be_found_once_it_is_paid(ask: Case) -> None:
+    made, heard = ask(FIND, order("k"), FIND)
+    assert heard[0] is None
+    assert heard[1] == heard[2] != None  # noqa: E711
+    assert amounts(made) == [500_00]
+
+
+def test_a_refund_of_another_intent_is_not_found(ask: Case) -> None:
+    _, heard = ask(order("k"), FindRefund("intent-2"))
+    assert heard[1] is None
+
+
+def test_a_request_that_is_still_travelling_is_not_found_and_arrives_all_the_same(
+    ask: Case,
+) -> None:
+    # The probe race (reference, section 5): "not found" is no proof.
+    late = faults.delay_request(REFUND, seconds=10.0)
+    made, heard = ask(order("k"), FIND, 20, FIND, on=(late,))
+    assert isinstance(heard[0], Silence)
+    assert heard[1] is None
+    assert heard[2].startswith("REF-1")
+    assert amounts(made) == [500_00]
+
+
+def test_a_look_up_with_a_lag_does_not_see_what_was_just_paid(ask: Case) -> None:
+    # Found from 30 s after the payment on; from answer to look-up pass another 0.05 + 0.15 s.
+    _, heard = ask(order("k"), 29.7, FIND, lookup_lag=30.0)
+    assert heard[1] is None
+    _, heard = ask(order("k"), 29.9, FIND, lookup_lag=30.0)
+    assert heard[1].startswith("REF-1")
+
+
+def test_a_provider_that_cannot_be_asked_says_so(ask: Case) -> None:
+    _, heard = ask(order("k"), FIND, lookup_lag=None)
+    assert isinstance(heard[1], Declined)
+    assert "no way to ask" in heard[1].reason
+
+
+def test_a_look_up_moves_no_money_and_stores_no_key(ask: Case) -> None:
+    made, _ = ask(FIND, FIND, order("k"))
+    assert amounts(made) == [500_00]
+    assert list(made.provider.keys) == ["k"]
 
 
 # Speed.
