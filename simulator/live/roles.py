@@ -6,8 +6,10 @@ import json
 import shutil
 import signal
 import threading
+import time
 from dataclasses import asdict
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from simulator.live.client import HttpClient
@@ -73,16 +75,21 @@ def provider(line: Connection, setting: Setting) -> None:
 
 def proxy(line: Connection, setting: Setting, provider_url: str) -> None:
     """The network before it. Nobody kills it: if the parent is gone, it tidies up."""
-
-    def tidy_up() -> None:
-        for folder in setting.folders:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    stops = Stops(line, orphaned=tidy_up)
+    stops = Stops(line, orphaned=lambda: tidy_up(setting.folders))
     with said_by(stops):
         server = start_proxy(provider_url, setting.clock, setting.trouble, stops)
         stops.report("ready", server.url)
         stay()
+
+
+def tidy_up(folders: tuple[Path, ...]) -> None:
+    """Removes folders in which others, who end about now, may still be writing."""
+    for _ in range(100):
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        if not any(folder.exists() for folder in folders):
+            return
+        time.sleep(0.05)
 
 
 def backend(line: Connection, setting: Setting, provider_url: str, owner: str) -> None:
