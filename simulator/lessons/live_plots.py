@@ -135,7 +135,7 @@ def measure(
                 rows.append((one.design.name, one.said, loss, ground, count, total, *shares, late))
             predicted, real, _ = rows[-3:]
             say(
-                f"{one.design.name}, {share(loss)} lost: {one.said} {share(predicted[6])} "
+                f"{one.design.name}, {100 * loss:g} % lost: {one.said} {share(predicted[6])} "
                 f"simulated, {share(real[6])} measured ({share(real[7])} to {share(real[8])})"
             )
     columns = ["design", "outcome", "x", "ground", "count", "of", "rate", "low", "high", "late"]
@@ -204,7 +204,7 @@ def _sentence(frame: pd.DataFrame, names: Sequence[str], agree: Sequence[bool]) 
     equal = int((measured == twins).sum())
     refunds, late = frame[frame["ground"] == "measured"]["of"].min(), frame["late"].sum()
     sentence = (
-        f"With {share(largest)} of the messages lost each way: {'; '.join(parts)}. At "
+        f"With {100 * largest:g} % of the messages lost each way: {'; '.join(parts)}. At "
         f"{sum(agree)} of {len(agree)} points the interval of {refunds} real refunds meets the "
         f"simulator's; at {equal} the count is exactly that of {refunds} simulated refunds with "
         "the same luck."

@@ -55,7 +55,7 @@ def test_a_measurement_has_a_row_for_each_ground_and_says_how_it_goes() -> None:
     _, measured, twin = frame["count"]
     assert measured == twin, "they lose the same messages"
     assert len(said) == 1
-    assert said[0].startswith("ONE_SHOT, 50.0 % lost: paid, and told it was refused")
+    assert said[0].startswith("ONE_SHOT, 50 % lost: paid, and told it was refused")
 
 
 def frame_of(measured: int) -> pd.DataFrame:
