@@ -208,13 +208,14 @@ class MeasuredExercise:
     """An answer that is tried out and measured: a storm is run with it, a function called.
 
     Attributes:
-        judge: the answer -> what came of it. What it raises was raised by the student's part.
+        judge: the answer -> what came of it, or None if nothing was tried yet. What it raises
+            was raised by the student's part.
         costs: why a wrong answer costs money.
     """
 
     name: str
     task: str
-    judge: Callable[[Any], Judgement]
+    judge: Callable[[Any], Judgement | None]
     costs: str
     hints: tuple[str, str, str]
     minutes: float = 10.0

@@ -19,4 +19,6 @@ def show(what: Any) -> Card:
         what: a `Run`, or a figure with a caption.
     """
     figure = what.timeline() if hasattr(what, "timeline") else what
+    if "".join(figure.get_supxlabel().split()) == "".join(figure.caption.split()):
+        figure.supxlabel("")  # its sentence need not stand in the picture too
     return Card("picture", figure.caption, figure=figure)

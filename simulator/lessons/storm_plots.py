@@ -64,7 +64,7 @@ def calls_after_outage(
     rows = -(-len(loads) // columns)
     figure, grid = new_figure(
         12.0 if columns == 2 else 10.0,
-        2.3 * rows + 1.4,
+        max(4.6, 2.3 * rows + 1.4),
         rows=rows,
         columns=columns,
         sharex=True,
@@ -84,11 +84,15 @@ def calls_after_outage(
             axes.set_xlim(0, until)
             axes.set_ylim(0, 1.08 * top)
             axes.set_title(f"{name}: {_end(load)}", fontsize=14, pad=6)
-        for axes in panels[len(loads) :]:
-            axes.set_visible(False)
+        for empty, above in zip(panels[len(loads) :], panels[len(loads) - columns :], strict=False):
+            empty.set_visible(False)
+            above.tick_params(labelbottom=True)
+            above.set_xlabel(empty.get_xlabel())
         first, load = panels[0], next(iter(loads.values()))
         length = load.after - load.outage
-        first.text(load.outage + 0.2 * length, top / 2, "down", va="center", fontsize=13)
+        grey = {"facecolor": OUTAGE, "edgecolor": "none", "pad": 1.5}
+        down = load.outage + 0.2 * length
+        first.text(down, top / 2, "down", va="center", fontsize=13, bbox=grey)
         first.annotate(
             f"it can do {capacity:.0f}/s",
             (until, capacity),
@@ -97,7 +101,8 @@ def calls_after_outage(
             ha="right",
             fontsize=14,
         )
-        figure.supylabel("a second: calls (line), answered in time (filled)", fontsize=15)
+        end = " " if rows > 2 else "\n"
+        figure.supylabel(f"a second: calls (line),{end}answered in time (filled)", fontsize=15)
     caption(figure, _after_outage(loads))
     return figure
 
@@ -172,12 +177,13 @@ def beat(loads: Mapping[str, Load], *, before: float = 100.0, after: float = 50.
     high, low = (pick(peaks, key=lambda name: peaks[name]) for pick in (max, min))
     times, calls = shown[high]
     quiet = float((calls[times < 0] == 0).mean())
-    caption(
-        figure,
+    sentence = (
         f"Everybody has backed off to the cap. With {high} they come in beats: {peaks[high]:.0f} "
-        f"calls in one second, and none at all in {100 * quiet:.0f} % of the seconds; with {low} "
-        f"never more than {peaks[low]:.0f} in one second.",
+        f"calls in one second, and none at all in {100 * quiet:.0f} % of the seconds"
     )
+    if high != low:
+        sentence += f"; with {low} never more than {peaks[low]:.0f} in one second"
+    caption(figure, f"{sentence}.")
     return figure
 
 

@@ -15,7 +15,9 @@ from simulator.lessons.course import Judgement, MeasuredExercise
 FAST = MeasuredExercise(
     name="fast_enough",
     task="be below ten",
-    judge=lambda answer: Judgement(answer < 10, (f"I measured {answer}.",)),
+    judge=lambda answer: (
+        None if answer == [...] else Judgement(answer < 10, (f"I measured {answer}.",))
+    ),
     costs="slow is dear.",
     hints=("One.", "Two.", "Three."),
 )
@@ -32,6 +34,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     ("answer", "kind", "words"),
     [
         (..., "not attempted", "It should be below ten."),
+        ([...], "not attempted", "It should be below ten."),
         (9, "right", "I measured 9."),
         (12, "wrong", "Why it costs money: slow is dear."),
         ("ten", "raised", "'<' not supported between instances of 'str' and 'int'"),
@@ -50,7 +53,7 @@ def test_a_measurement_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPa
         return Judgement(True, ())
 
     monkeypatch.setattr(course, "exercise", lambda name: dataclasses.replace(FAST, judge=sleep))
-    monkeypatch.setattr(checking, "EXPLORE_SECONDS", 0.2)
+    monkeypatch.setattr(checking, "ALL_SECONDS", 0.2)
     outcome = check("fast_enough", 1)
     assert outcome.kind == "wrong"
     assert "did not come to an end" in str(outcome)
