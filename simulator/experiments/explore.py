@@ -145,6 +145,8 @@ def _try(
         found.schedules += 1
         found.by_verdict[verdict] += 1
         struck = world.struck
+        if plan and _lasts_a_day(plan[-1], found.scenario):
+            kinds = ()
         steps = world.steps if kinds and len(struck) == len(plan) else []
         world.dissolve()
         if not steps:
@@ -157,6 +159,16 @@ def _try(
             for fault in faults_at(step, found.design, found.scenario, kinds)
         ]
         return extensions, verdict
+
+
+def _lasts_a_day(fault: Fault, scenario: Scenario) -> bool:
+    """Whether an outage outlasts the provider's keys.
+
+    Such a history goes on for hundreds of steps, all of them tries that are refused. It is the
+    last fault of its plan: what else could go wrong comes before it.
+    """
+    outage = fault.kind in ("provider_down", "database_down")
+    return outage and fault.seconds > scenario.provider.key_lifetime
 
 
 def _first_the_money(step: Step) -> int:

@@ -70,7 +70,15 @@ class Facts:
     def may_be_refused(self, intent: Intent) -> bool:
         """Whether a refusal of this intent was true: declined, too much, or never owed."""
         order = (intent.tenant_id, intent.order_id)
-        remaining = self.captured.get(order, 0) - self.paid_on.get(order, 0)
+        # What waits for a human's decision stays reserved, and cannot be promised twice.
+        waiting = sum(
+            other.amount
+            for other in self.world.scenario.intents
+            if other.id in self.intents_tasked
+            and (other.tenant_id, other.order_id) == order
+            and not self.paid[other.id]
+        )
+        remaining = self.captured.get(order, 0) - self.paid_on.get(order, 0) - waiting
         return (
             not intent.owed
             or intent.id in self.world.provider.declined
@@ -89,8 +97,13 @@ def over_refund(facts: Facts) -> bool:
 
 
 def unauthorized_refund(facts: Facts) -> bool:
-    """Paid without the right."""
-    return any(not intent.owed and facts.paid[intent.id] for intent in facts.world.scenario.intents)
+    """Paid without the right for exactly this: to nobody's wish, or another sum or order."""
+    for effect in facts.world.provider.ledger:
+        intent = facts.world.scenario.intent(effect.intent)
+        asked = (intent.order_id, intent.amount, intent.currency)
+        if not intent.owed or (effect.order_id, effect.amount, effect.currency) != asked:
+            return True
+    return False
 
 
 def conflict_ignored(facts: Facts) -> bool:

@@ -64,7 +64,7 @@ class SameKey:
             request can take, or a process can be paused.
     """
 
-    every: float = 900.0
+    every: float = 1800.0
     horizon: float = 20 * 3600.0
     takes_over: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = True

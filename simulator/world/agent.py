@@ -60,7 +60,8 @@ def converse(rt: VirtualRuntime, world: World, submission: Submission, before: A
         if settings.elsewhere:
             instance = world.other_instance(instance)
     else:
-        answer = Answer("verifying", "I have no answer yet.")
+        # Older than anything that the service says: it takes nothing back.
+        answer = Answer("verifying", "I have no answer yet.", version=0)
     world.tell(submission.intent_id, answer)
 
 

@@ -350,7 +350,15 @@ class World:
             exchange.broken()
             return
         if life.paused:
-            life.inbox.append(lambda: self._serve_tool(exchange))
+            # It waits at the door, and learns of the death of whoever should have opened.
+            waiting = self._served.setdefault(life, [])
+            waiting.append(exchange)
+
+            def later() -> None:
+                waiting.remove(exchange)
+                self._serve_tool(exchange)
+
+            life.inbox.append(later)
             return
         self._served.setdefault(life, []).append(exchange)
         request: ToolRequest = exchange.request

@@ -12,6 +12,7 @@ from simulator.service import silence
 from simulator.service.answers import Answer, FromRecord
 from simulator.service.outbox import Outbox
 from simulator.service.recovery import NoRecovery, SameKey
+from simulator.service.schemas import RefundRequest, Session, ToolCall, parse_refund
 from simulator.world.faults import Fault
 from simulator.world.scenario import USER, Intent, Order, ProviderSettings, Submission
 
@@ -156,3 +157,21 @@ def test_an_outbox_without_a_lease_is_taken_over_by_nobody() -> None:
         designs.SAFE.but(dispatch=Outbox(lease=None)), faults=[faults.crash("worker-1:claim")]
     )
     assert run.verdict == {"lost_refund", "stuck"}
+
+
+def test_paying_another_sum_than_was_asked_for_is_unauthorized() -> None:
+    def a_tenth(call: ToolCall, session: Session) -> RefundRequest:
+        request = parse_refund(call, session)
+        return request.model_copy(update={"amount": request.amount / 10})
+
+    assert "unauthorized_refund" in replay(designs.SAFE.but(schema=a_tenth)).verdict
+
+
+def test_what_a_human_has_to_decide_stays_reserved_and_a_refusal_beside_it_is_true() -> None:
+    run = replay(
+        designs.SAFE,
+        Scenario.two_partial_refunds(),
+        [faults.provider_down("worker-1:provider.refund", seconds=90_000)],
+    )
+    assert run.verdict == frozenset()
+    assert len(run.tasks) == 1

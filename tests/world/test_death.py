@@ -12,7 +12,7 @@ from simulator.experiments.replay import replay
 from simulator.experiments.verdict import judge
 from simulator.service.answers import Answer
 from simulator.service.design import Design
-from simulator.service.designs import SAFE
+from simulator.service.designs import NAIVE, SAFE
 from simulator.service.operations import DurableRecord
 from simulator.service.outbox import Outbox
 from simulator.world import faults
@@ -312,3 +312,22 @@ def word() -> Any:
     from simulator.service.worker import Message
 
     return Message("intent-1", Answer("verifying", "later"))
+
+
+def test_a_call_that_waited_for_a_paused_process_is_cut_off_when_that_process_dies(
+    world: Any,
+) -> None:
+    # The second click waits at the door; what the first does when it goes on kills backend-1.
+    scenario = Scenario(
+        submissions=(Submission("intent-1"), Submission("intent-1", at=1.0, thought=2)),
+        agent=AgentSettings(resubmits=0, patience=100.0),
+    )
+    made = world(
+        NAIVE,
+        faults.pause("backend-1:begin", when="after", seconds=10.0),
+        faults.crash("backend-1:provider.refund", when="before_send"),
+        scenario=scenario,
+    )
+    cut_off = [e.time for e in made.trace if e.kind == "reset" and e.process == "agent"]
+    assert len(cut_off) == 2
+    assert all(time < 11_000_000 for time in cut_off)
