@@ -8,7 +8,7 @@
     python3 start.py doctor        is everything here that is needed?
 
 The commands of `python -m simulator` work here too: replay, explore, simulate,
-sweep, storm. What follows the command is passed on: `python3 start.py demo --help`.
+sweep, storm, live. What follows the command is passed on: `python3 start.py demo --help`.
 
 The first start installs what requirements.lock names into .venv beside this file (about a
 minute, 900 MB). An active conda or virtual environment that has the packages is used as it is.
@@ -45,6 +45,7 @@ SIMULATOR: dict[str, tuple[str, ...]] = {
     "simulate": ("analysis",),
     "sweep": ("analysis",),
     "storm": ("analysis",),
+    "live": ("analysis", "live"),
     "doctor": (),
 }
 #: Commands of the lessons' machinery: the module that runs each, and the extras it needs.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simulator.cli.history import PICTURE
+from simulator.cli.live import live
 from simulator.cli.storm import storm
 from simulator.cli.sweep import sweep
 from simulator.cli.words import DESIGN, FAULT, KIND, RATE, SCENARIO, rates_of
@@ -293,6 +294,7 @@ def doctor(kernel: bool) -> None:
 for command, short in (
     (sweep, "How often many designs go wrong, at many rates."),
     (storm, "What the retries of a fleet do after an outage."),
+    (live, "The same service on PostgreSQL, HTTP and SIGKILL."),
 ):
     command.short_help = short
     cli.add_command(command)
