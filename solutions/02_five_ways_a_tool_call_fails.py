@@ -57,9 +57,9 @@ Tomas has told Ines, and Ines runs the shop. She comes with a pen and two questi
 > "One lost answer did that? Then tell me **what else** can go wrong with such a call. All of it, on
 > one page. And then tell me **how often**. If it is once in a blue moon, I have other worries."
 
-The first question has a short answer. Whatever befalls a tool call that moves money, it is one of
-five things. (The source lesson says so in its section 3. Its list is a picture; this is it in
-words.)
+The first question has a short answer. (A definite no, such as "this card was closed", is not meant:
+that is an answer.) Whatever else befalls a tool call that moves money is one of five things. The
+source lesson announces them in its section 3; here they are in words.
 
 | mode | what happens |
 |---|---|
@@ -143,7 +143,8 @@ the old one.
 
 ### 4. Submitted again
 
-Mira sees no money yet, and asks once more after ten seconds. No message is lost, nobody dies.
+Mira has been told that it is paid, sees no money yet, and asks once more after ten seconds. No
+message is lost, nobody dies.
 """
 
 # %% id=show-again
@@ -293,8 +294,9 @@ one interval in twenty may miss its line.
   two: it doubles just as often as `NAIVE` when the service dies or a call comes twice.
 * **Rows 2 and 3.** What `ONE_SHOT` saves by not sending again comes back here: people who are never
   paid, and people who were paid and are told that they were not.
-* `DURABLE_RECORD` halves a problem, and `PROVIDER_KEY` never pays twice at all. But both leave
-  refunds behind when the service dies. Mending that is most of this course.
+* `DURABLE_RECORD` knows a call that comes again, so the last two columns get better, and the second
+  does not. `PROVIDER_KEY` never pays twice at all. But both leave refunds behind, half done, when
+  the service dies. Mending that is most of this course.
 
 ## The formula, in three small steps
 
@@ -325,7 +327,7 @@ def chance(fits, a, b, n):
     return total
 
 
-a, b = 0.2, 0.16
+a, b = 0.25, 0.1875
 s = 1 - a - b
 
 # %% [markdown] id=steps
@@ -361,7 +363,8 @@ predict.reveal("one-unheard", "b")
 """
 ### Exercise: complete the formula
 
-All else is paid twice, or more often. Write it for any number `n` of sends.
+All else is paid twice, or more often. Write it for any `a`, `b` and number `n` of sends. (Work out
+the `s` inside the function: the one above belongs to one `a` and one `b`.)
 """
 
 
@@ -478,7 +481,7 @@ predict.choice("more-attempts", "a")
 
 # %% id=dial
 dial = {str(n): designs.NAIVE.but(retry=Immediate(n)) for n in range(1, 7)}
-bad_day = faults.Rates(lose_request=0.2, lose_response=0.2)
+bad_day = faults.Rates(lose_request=a, lose_response=b / (1 - a))
 turned = sweep(dial, bad_day, refunds=1_200)
 turned = turned.assign(x=turned["design"].astype(int))
 by_theory = {
@@ -504,9 +507,9 @@ years.
 
 ### Exercise: how few faults?
 
-How few faults make `ONE_SHOT` lie to Mira? `histories(design)` plays the refund without a fault,
-and with every single fault that there is. It gives a list of `(faults, verdict)`: the faults of a
-history, and the names of what it broke. For example:
+How few faults make `ONE_SHOT` lie to Mira (`false_answer`)? `histories(design)` plays the refund
+without a fault, and with every single fault that there is. It gives a list of `(faults, verdict)`:
+the faults of a history, and the names of what it broke. For example:
 
 ```python
 tried = [([], set()), (["lose_request"], {"lost_refund"}), (["lose_response"], {"false_answer"})]
@@ -546,6 +549,9 @@ predict.choice("least-bad", "b")
 
 # %% [markdown] id=proof
 """
+One fault makes `ONE_SHOT` lie, and one makes it pay twice. No single fault, of all there are, makes
+`PROVIDER_KEY` pay twice.
+
 ## Why the dial has no good setting
 
 Suppose the provider takes each request for a new one, as it does without a key. Your service hears
@@ -573,10 +579,12 @@ rules = [
 ]
 for rule in rules:
     found = explore(rule, kinds=["lose_request", "lose_response"])
-    print(found, end="\n\n")
+    run = found.counterexample
+    says = f"{run.faults[0].kind} breaks {run.verdict}" if run else "nothing breaks"
+    print(f"{rule.name:<12} {found.schedules:>3} histories: {says}")
 
 # %% id=reveal-least
-assert found.counterexample is None
+assert found.complete
 predict.reveal("least-bad", None)
 
 # %% [markdown] id=end

@@ -161,6 +161,11 @@ NAME_MODE = FunctionExercise(
             "end; look for what came first.",
         ),
         Mistake(
+            lambda log: "lost response" if log.count("paid") > 1 else "none",
+            "You look for the damage alone. Four of the five modes can end in two payments, and "
+            "some logs are wrong without a second one. Look for what came first.",
+        ),
+        Mistake(
             _by_sends,
             "A second `sent` says that the service heard nothing. Whether the request or the "
             "answer was lost, `paid` tells you.",
@@ -353,6 +358,10 @@ KNOWS = FunctionExercise(
 # ------------------------------------------------------------------------------ p_double
 
 
+SHOWN = 1 - 0.25 - 0.1875
+"""The `s` of the notebook, which a function that forgets its own `s` finds there."""
+
+
 def _sends() -> SearchStrategy[tuple[float, float, int]]:
     from hypothesis import strategies as st
 
@@ -450,6 +459,19 @@ P_DOUBLE = FunctionExercise(
         Mistake(
             lambda a, b, n: 1 - a**n - (1 - a - b) * sum(a**k for k in range(n)) - a ** (n - 1) * b,
             "The one request that arrives, unheard, can be any of the `n`: first, second, …, last.",
+        ),
+        *(
+            Mistake(
+                like,
+                "You use the `s` of the notebook, which belongs to one `a` and one `b`. Work it "
+                "out inside the function: `s = 1 - a - b`.",
+            )
+            for like in (
+                lambda a, b, n: (
+                    1 - a**n - SHOWN * sum(a**k for k in range(n)) - n * a ** (n - 1) * b
+                ),
+                lambda a, b, n: 1 - a**3 - SHOWN * (1 + a + a**2) - 3 * a**2 * b,
+            )
         ),
         Mistake(
             lambda a, b, n: 1 - a**3 - (1 - a - b) * (1 + a + a**2) - 3 * a**2 * b,

@@ -110,6 +110,7 @@ def _panels(columns: int, room: bool) -> tuple[CourseFigure, Any]:
             percent(axes.xaxis)
             percent(axes.yaxis)
             axes.tick_params(labelsize=12, labelleft=column == 0)
+            axes.tick_params(axis="x", labelsize=11)
         grid[row][0].set_ylabel(word)
     for axes in grid[-1]:
         axes.set_xlabel("probability", fontsize=13)

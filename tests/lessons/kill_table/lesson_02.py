@@ -69,6 +69,11 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
         ),
         (f"{MODE}    return 'timeout'", "wrong", "It should be one of"),
         (
+            f"{MODE}    return 'lost response' if log.count('paid') > 1 else 'none'",
+            "wrong",
+            "some logs are wrong without a second one",
+        ),
+        (
             f"{MODE}    second = log.index('asked', log.index('asked') + 1)\n{DEAD}{CALLS}{LOST}",
             "raised",
             "stopped with ValueError",
@@ -176,6 +181,19 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             f"{DOUBLE}    return 1 - a**n - s * sum(a**k for k in n) - n * a**(n - 1) * b",
             "raised",
             "stopped with TypeError",
+        ),
+        (
+            "s = 1 - 0.25 - 0.1875\n"
+            "def p_double(a, b, n):\n"
+            "    return 1 - a**n - s * sum(a**k for k in range(n)) - n * a**(n - 1) * b",
+            "wrong",
+            "You use the `s` of the notebook",
+        ),
+        (
+            "s = 1 - 0.25 - 0.1875\n"
+            "def p_double(a, b, n):\n    return 1 - a**3 - s * (1 + a + a**2) - 3 * a**2 * b",
+            "wrong",
+            "You use the `s` of the notebook",
         ),
         (
             "def p_double(a, b, n):\n    return 1 - a**n - s * sum(a**k for k in range(n))",
