@@ -54,11 +54,10 @@ question("same-key-again", "b")
 """
 ## The recall
 
-Monday, nine o'clock. The publisher of the atlas writes to all its readers: the map of Europe is
-upside down, please ask your shop for your money back. A thousand schools do so at once. Pip takes
-all thousand calls in its stride, Mira's ORD-1001 among them, and at that moment the payment
-provider goes down. For ten seconds it hears nothing. Then it is back, and does what it can: 125
-refunds a second. Eight seconds of work, and all is well.
+Mira's refund once more, and this time she is not alone. On Monday at nine the publisher of the
+atlas recalls all copies. A thousand schools ask Pip for their money at once, ORD-1001 among them,
+and at that very moment the payment provider goes down. For ten seconds it hears nothing. Then it is
+back, and does what it can: 125 refunds a second. Eight seconds of work, and all is well.
 
 Your service waits one second for an answer, then pauses one second and sends again, twelve times in
 all. To see the load by itself, the key is switched off for now; we come back to it. What will
@@ -81,7 +80,7 @@ show(calls_after_outage({"fixed": fixed}, capacity=125, until=30))
 
 # %% [markdown] id=fixed-read
 """
-Read the picture from the left. The grey band is the outage. The blue line is calls a second: a
+Read the picture from the left. The grey band is the outage. The line is calls a second: a
 thousand, nothing, a thousand, nothing. They failed together, so they wait together and come back
 together: a **thundering herd**. The filled block, right after the outage, is what arrives in time
 to be heard: the first of the thousand, as many as fit into one second.
@@ -184,30 +183,35 @@ predict.reveal("seconds-with-calls", (last_minute > 0).sum())
 
 # %% [markdown] id=why
 """
-A heartbeat: silence, then everybody. But the formula has luck in it! Where did it go? Ask the
-formula itself, as it was published. Six customers each, after attempts 2, 4, 5 and 9:
+A heartbeat: silence, then everybody. But the formula has luck in it! Where did it go? Read its
+three lines above once more, slowly, with `attempt = 5`.
 """
 
+# %% id=predict-why
+# --- solution
+predict.choice("where-luck-goes", "a")
+# --- stub
+# predict.choice("where-luck-goes")
+# --- end
+
 # %% id=why-ask
+# Ask the formula itself, as it was published: six customers each, after four attempts.
 random.seed(1611)
 for attempt in (2, 4, 5, 9):
     print(attempt, [round(retry.calculate_retry_delay(attempt), 1) for _ in range(6)])
+predict.reveal("where-luck-goes", "c")
 
 # %% id=why-show
-from simulator.lessons.backoff_plots import delay_cloud, recovery
+from simulator.lessons.backoff_plots import delay_cloud
 
-ways = {
-    "the lesson's formula": retry.LessonFormula(max_attempts=None),
-    "full jitter": retry.FullJitter(max_attempts=None),
-}
-show(delay_cloud(ways))
+lesson, full = retry.LessonFormula(max_attempts=None), retry.FullJitter(max_attempts=None)
+show(delay_cloud({"the lesson's formula": lesson, "full jitter": full}))
 
 # %% [markdown] id=why-read
 """
-Look at its last line. From attempt 5 on the power alone is at the cap. Luck is added *on top*, and
-then `min` takes all of it off again: `min(30, 30 + something)` is 30. The name in the comment is
-wrong as well. Full jitter means anywhere from 0 to the ceiling; this is the ceiling and up to a
-fifth more.
+Each dot is one customer's delay. From attempt 5 on the power alone is at the cap; luck is added *on
+top*, and `min` takes all of it off again. The name in the comment is wrong as well: full jitter
+means anywhere from 0 to the ceiling, and this is the ceiling and up to a fifth more.
 
 ### Exercise: repair it
 
@@ -386,13 +390,10 @@ goodput at that load. On the left the provider's queue holds 1,000 requests, mor
 of work, for clients who wait one. On the right it holds 150 and turns the rest away.
 """
 
-# %% id=hysteresis
-long_queue = backoff.up_and_down(queue_limit=1_000)
-
 # %% id=hysteresis-show
 from simulator.lessons.storm_plots import hysteresis_loop
 
-short_queue = backoff.up_and_down(queue_limit=150)
+long_queue, short_queue = backoff.up_and_down(1_000), backoff.up_and_down(150)
 show(hysteresis_loop({"a long queue": long_queue, "a short queue": short_queue}))
 
 # %% [markdown] id=ends
@@ -412,6 +413,7 @@ predict.choice("what-ends-it", "b")
 
 # %% id=ends-run
 from simulator.experiments.storm import TokenBucket
+from simulator.lessons.backoff_plots import recovery
 
 ends = {
     "one retry at once": frozen,
@@ -438,8 +440,8 @@ the total work.
 
 ## And the money?
 
-Full jitter was the calmest of all, in that first run nobody was paid twice. So is it safe? Let one
-answer in a hundred get lost, as on any day.
+Full jitter was the calmest of all, and after that first outage it paid nobody twice: no wave, no
+late answer. So is it safe? Let one answer in a hundred get lost, as on any day.
 """
 
 # %% id=predict-money
@@ -505,12 +507,12 @@ predict.number("plateau", 500)
 # --- end
 
 # %% id=plateau-run
-patient, quick = retry.FullJitter(max_attempts=None), retry.FullJitter(max_attempts=2)
+long, quick = retry.FullJitter(max_attempts=None), retry.FullJitter(max_attempts=2)
 library = retry.Immediate(max_attempts=3)
 workers = {
-    "full jitter, long": at_the_cap(patient, clients=500),
+    "full jitter, long": at_the_cap(long, clients=500),
     "two quick tries": at_the_cap(quick, clients=500),
-    "full jitter, and a library below it": at_the_cap([patient, library], clients=500),
+    "full jitter, and a library below it": at_the_cap([long, library], clients=500),
 }
 calls = {name: run.series["calls"][150:300].sum() / 150 for name, run in workers.items()}
 predict.reveal("plateau", calls["full jitter, long"])

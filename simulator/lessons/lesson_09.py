@@ -88,13 +88,13 @@ FULL_JITTER = FunctionExercise(
         "OverflowError": "The ceiling should be the cap by then. But the power is computed first, "
         "and a float ends near 1.8e308, just below 2^1024: the retry loop that was to outlast "
         "a long outage dies of it. Twisted, stamina and others had this very bug. Keep the "
-        "exponent small *before* you take the power."
+        "exponent small before you take the power."
     },
     mistakes=(
         Mistake(
             lambda n, base, cap, luck: min(cap, min(cap, base * _power(n)) * (1 + 0.2 * luck)),
             "That is the lesson's formula: a fifth of jitter on top, and then the cap cuts it "
-            "off. At the cap nothing is left of it. Let luck choose *below* the ceiling.",
+            "off. At the cap nothing is left of it. Let luck choose below the ceiling.",
         ),
         Mistake(
             lambda n, base, cap, luck: min(cap, luck * base * _power(n)),
@@ -108,7 +108,7 @@ FULL_JITTER = FunctionExercise(
         ),
         Mistake(
             lambda n, base, cap, luck: min(cap, base * _power(n)) * (1 + luck) / 2,
-            "That is *equal* jitter: half of the wait is certain. Full jitter begins at 0.",
+            "That is equal jitter: half of the wait is certain. Full jitter begins at 0.",
         ),
         Mistake(
             lambda n, base, cap, luck: luck * base * _power(n),
@@ -269,6 +269,7 @@ def _judge_tuned(answer: Any) -> Judgement:
         )
     loads, worst = _worst(answer)
     figure = calls_after_outage({type(answer).__name__: loads[0]}, CAPACITY)
+    figure.supxlabel("")  # the sentences are on the card
     drain = f"{worst['drain']:.0f} s" if worst["drain"] < math.inf else "not within 90 s"
     measured = (
         f"The worst of {RUNS} runs: {worst['lost']:,} of {CLIENTS:,} without an answer (0), "
@@ -477,6 +478,29 @@ LESSON = Lesson(
             high=60,
             says="In all the others the line is silent, and in these it is full.",
             slack=4,
+        ),
+        Choice(
+            name="where-luck-goes",
+            asks="The formula draws its luck anew for every customer. Why do they still come "
+            "together?",
+            options={
+                "a": Option(
+                    "a fifth is too little luck for a thousand customers",
+                    "A fifth of 30 s are six seconds, and the silence would be shorter by as much.",
+                ),
+                "b": Option(
+                    "`random.uniform` gives many customers the same number",
+                    "It gives everybody another one; look at attempts 2 and 4.",
+                ),
+                "c": Option(
+                    "what luck adds is cut off again",
+                    "At the cap the last line is min(30, 30 + something), and that is 30.",
+                ),
+                "d": Option(
+                    "the outage has synchronised their clocks",
+                    "It made them start together. Whether they stay together is up to the delays.",
+                ),
+            },
         ),
         Choice(
             name="first-to-finish",

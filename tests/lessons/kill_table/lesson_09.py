@@ -15,7 +15,7 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
         (
             f"{HEAD}    return luck * min(cap, base * 2**attempt)",
             "raised",
-            "Keep the exponent small *before* you take the power",
+            "Keep the exponent small before you take the power",
         ),
         (
             f"{HEAD}    return luck * min(cap, base * 2.0**attempt)",
@@ -61,7 +61,7 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             "wrong",
             "An answer must not depend on chance",
         ),
-        (f"{HEAD}{CEILING}    print(luck * ceiling)", "wrong", "Nothing came back"),
+        (f"{HEAD}{CEILING}    print(luck * ceiling)", "wrong", "returned nothing"),
         ("def full_jitter(attempt, base, cap):\n    return cap", "wrong", "does not take what I"),
     ],
     "find_bugs": [
