@@ -8,8 +8,10 @@ import re
 import runpy
 from pathlib import Path
 
+import nbformat
 import pytest
 
+from simulator.lessons import build
 from simulator.service import designs
 
 ROOT = Path(__file__).parents[1]
@@ -62,3 +64,11 @@ def test_the_python_of_the_readme_runs_and_shows_what_it_says() -> None:
 @pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
 def test_they_name_no_registry(text: str) -> None:
     assert not re.search(r"pypi|conda-forge|anaconda", text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("lesson", build.PICTURES)
+def test_its_pictures_are_those_of_the_solved_lessons(lesson: str) -> None:
+    solved = nbformat.read(ROOT / "solutions" / f"{lesson}.ipynb", as_version=4)
+    shown = ROOT / "solutions" / "pictures" / f"{lesson}.png"
+    assert f"](solutions/pictures/{lesson}.png)" in README
+    assert shown.read_bytes() == build.picture(solved, build.PICTURES[lesson])

@@ -6,6 +6,7 @@ Each `solutions/NN_name.py` becomes `solutions/NN_name.ipynb`, solved and execut
 
 from __future__ import annotations
 
+import base64
 import os
 import sys
 import tempfile
@@ -21,10 +22,27 @@ from nbformat import NotebookNode
 
 from simulator.lessons import guards, logbook, source
 
-__all__ = ["ROOT", "differences", "execute", "main", "sources", "student", "text"]
+__all__ = [
+    "PICTURES",
+    "ROOT",
+    "differences",
+    "execute",
+    "main",
+    "picture",
+    "sources",
+    "student",
+    "text",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 """The project's folder: the course is installed in place, beside its notebooks."""
+
+PICTURES = {
+    "01_the_thousand_dollar_refund": "lost-show",
+    "02_five_ways_a_tool_call_fails": "grid",
+    "09_backoff_and_jitter": "seven-show",
+}
+"""Lessons that the README shows a figure of: the cell that makes it."""
 
 CELL_SECONDS = 60
 """No cell may take longer: nbclient would wait for ever for one that hangs."""
@@ -98,6 +116,20 @@ def execute(path: Path) -> NotebookNode:
         cell.metadata.pop("execution", None)
     _guard(path, made, guards.GUARDS)
     return made
+
+
+def picture(notebook: NotebookNode, cell_id: str) -> bytes:
+    """The PNG that the cell with this id shows.
+
+    Raises:
+        BuildError: there is no such cell, or it shows no picture.
+    """
+    for cell in notebook.cells:
+        if cell.id == cell_id:
+            for output in cell.get("outputs", []):
+                if "image/png" in output.get("data", {}):
+                    return base64.b64decode(output["data"]["image/png"])
+    raise BuildError(f"No cell {cell_id!r} shows a picture.")
 
 
 def differences(path: Path, root: Path = ROOT) -> Iterator[str]:
@@ -181,7 +213,12 @@ def main(names: tuple[str, ...], check: bool) -> None:
                 wrong += len(found)
                 click.echo("\n".join(found) or f"{path.stem}: the twins are what the source makes")
                 continue
-            solved = _write(path.with_suffix(".ipynb"), text(execute(path)))
+            made = execute(path)
+            solved = _write(path.with_suffix(".ipynb"), text(made))
+            if path.stem in PICTURES:
+                shown = path.parent / "pictures" / f"{path.stem}.png"
+                shown.parent.mkdir(exist_ok=True)
+                shown.write_bytes(picture(made, PICTURES[path.stem]))
             clean = _write(ROOT / "notebooks" / f"{path.stem}.ipynb", text(student(path)))
             click.echo(f"{path.stem}: {'written' if solved or clean else 'unchanged'}")
     except BuildError as error:
