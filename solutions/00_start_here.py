@@ -69,7 +69,7 @@ predict.reveal("first-refund", run.ledger["amount"].sum())
 
 # %% [markdown] id=picture-first
 """
-And here is the whole history as a picture. Each line is somebody, time runs along it, and each
+And here is the whole history as a picture. Each line is somebody, time runs down the page, and each
 arrow is a message on its way.
 """
 

@@ -5,7 +5,8 @@
 """
 # The thousand-dollar refund
 
-*Lesson 01. About {{minutes}} minutes. After sections 1 and 2 of the source lesson, 16.11.*
+*Lesson 01. About {{minutes}} minutes. After sections 1 and 2 of the source lesson, 16.11, which
+introduces tool calls that are safe to repeat; you need not have read it.*
 
 After this lesson you can
 
@@ -28,8 +29,9 @@ from simulator.lessons import check, predict, progress, question, show
 """
 ## Three questions first
 
-Two about tool calls, which the source course treats just before this, and one about lesson 00.
-Answer from memory: calling a thing back to mind is what makes it stay.
+Two about tool calls, which the source course treats just before this (if you have not taken it,
+guess: each answer comes with its reason), and one about lesson 00, from memory: calling a thing
+back to mind is what makes it stay.
 """
 
 # %% id=question-who
@@ -144,7 +146,7 @@ sort_tools = {
     "send_apology_email": "write",
     "estimate_refund": "read",
     "buy_return_label": "write",
-    "get_or_create_customer": "write",
+    "get_voucher_code": "write",
     # --- stub
     # "get_order_status": ...,  # "read" or "write"
     # "issue_refund": ...,
@@ -152,7 +154,7 @@ sort_tools = {
     # "send_apology_email": ...,
     # "estimate_refund": ...,
     # "buy_return_label": ...,
-    # "get_or_create_customer": ...,
+    # "get_voucher_code": ...,
     # --- end
 }
 check("sort_tools", sort_tools)
@@ -176,7 +178,9 @@ return "Your refund was refused."
 The complete service is in the folder `simulator/service`; with the choices made here it is called
 `designs.NAIVE`. You played it in lesson 00, and here it is again. Time runs down the page. The
 customer is Mira, the agent is Pip, `backend-1` is your service, and the provider moves the money.
-Each arrow is a message; a dashed one is an answer.
+Each arrow is a message; a dashed one is an answer. The dotted lines are notes that the service
+makes in its own database, one before it calls and one after ("transaction committed": the note is
+safely written). REF-1 is the provider's number for the payment. What "no key" means comes later.
 """
 
 # %% id=fine
@@ -197,11 +201,11 @@ above does what it says.
 Before you run it, say what will come out.
 """
 
-# %% id=predict-paid
+# %% id=predict-books
 # --- solution
-predict.choice("paid", "b")
+predict.choice("our-books", "c")
 # --- stub
-# predict.choice("paid")
+# predict.choice("our-books")
 # --- end
 
 # %% id=lost
@@ -209,16 +213,14 @@ answer_lost = [faults.lose_response("provider.refund")]
 lost = replay(designs.NAIVE, faults=answer_lost)
 lost.ledger[["intent", "amount", "time"]]
 
-# %% id=reveal-paid
-predict.reveal("paid", lost.ledger["amount"].sum())
-
 # %% id=lost-show
 assert lost.ledger["amount"].sum() == 1000
 show(lost)
 
 # %% [markdown] id=lost-read
 """
-`intent-1` is the ledger's name for Mira's one wish. In the picture put your finger on three places.
+Two payments, $1,000. `intent-1` is the ledger's name for Mira's one wish. In the picture put your
+finger on three places.
 
 1. **The green box.** The money has left. Whatever happens further down can't change that.
 2. **The cross.** Only the *news* of it is lost. The payment itself is not undone.
@@ -232,11 +234,14 @@ that is what the provider does.
 # %% [markdown] id=told
 """
 And why did nobody notice? Ask the two who could have: what was Mira told, and how much do our own
-books say has been refunded?
+books say has been refunded? (`Decimal` is Python's exact number.)
 """
 
 # %% id=lost-told
 lost.told["text"][0], lost.books["refunded"][0]
+
+# %% id=reveal-books
+predict.reveal("our-books", lost.books["refunded"][0])
 
 # %% [markdown] id=three-views
 """
@@ -354,7 +359,7 @@ predict.number("rare", 500)
 # --- end
 
 # %% id=reveal-rare
-predict.reveal("rare", 10_000 * 0.001 * 500)
+predict.reveal("rare")
 
 # %% [markdown] id=expected
 """
@@ -363,15 +368,16 @@ made.
 
 ### Exercise: the average
 
-Every request that is sent is paid; only answers get lost, each with probability `lost`. The service
-sends at most `attempts` times. How many times is a refund paid, on average?
+Every request that is sent is paid; only answers get lost, each with probability `p`. The service
+sends at most `attempts` times. How many times is a refund paid, on average? (`p` may be anything
+from 0 to 1, both included.)
 """
 
 
 # %% id=expected_payments
-def expected_payments(lost, attempts):
+def expected_payments(p, attempts):
     # --- solution
-    return sum(lost**k for k in range(attempts))
+    return sum(p**k for k in range(attempts))
     # --- stub
     # return ...  # your answer, in place of the three dots
     # --- end
@@ -400,7 +406,8 @@ predict.choice("at-the-timeout", "b")
 # %% [markdown] id=choices
 """
 Now each choice is played. To be fair, each is tried twice: with the answer lost, as before, and
-with the *request* lost, so that the provider never heard of it.
+with the *request* lost, so that the provider never heard of it. (In Mira's words: "refused" and
+"being verified".)
 
 **Send it again** is `NAIVE`; you have seen it. **Give up and say that it failed** is
 `designs.ONE_SHOT`. Read what Mira hears at the end, and then what the provider has done.
@@ -414,7 +421,9 @@ show(replay(designs.ONE_SHOT, faults=answer_lost))
 The shop paid, and tells her that it did not. She will ask again, and be paid again.
 
 **Say that it is done**, since mostly it is. `but` gives the same design with something changed.
-This one never sends twice and hopes for the best. Here the request is lost:
+This one hopes for the best: `NoRetry` sends once and never again, `outcome_unknown` calls silence
+neither failed nor done, and the service's sentence stays "paid" for all that has not failed. Here
+the request is lost:
 """
 
 # %% id=show-hope
@@ -429,7 +438,9 @@ show(replay(hope, faults=request_lost))
 """
 Nobody paid, and Mira is told that somebody did. She waits for money that is not on its way.
 
-**Say that it is being looked into.** At last a true sentence. But watch how the history ends.
+**Say that it is being looked into.** At last a true sentence: `FromRecord` tells Mira what the
+service has written down, here "not known", and `follow_up=False` means that nobody comes back to
+it. Watch how the history ends.
 """
 
 # %% id=show-promise
@@ -442,7 +453,9 @@ show(replay(promise, faults=answer_lost))
 """
 That was the last word: the promise is nobody's job. Now all four, in both histories. Three names
 are new: `lost_refund`, owed and never paid; `false_answer`, she was told what is not true;
-`untold`, she waits for the last word.
+`untold`, the money has moved (or was refused) and nobody told her so; where nothing was paid, it is
+`lost_refund`. (`books_differ` stands wherever the provider paid and our service never heard of it:
+what it has not heard, it can't write down.)
 """
 
 # %% id=table
@@ -483,7 +496,8 @@ predict.choice("tell-apart", "a")
 # %% [markdown] id=seen
 """
 Ask the trace, which is the list of everything that happened. Keep only what the service itself can
-see: not the faults, and not the messages that died somewhere on the way.
+see: not the faults, and not the messages that died somewhere on the way (what is filtered out, the
+service could not see). Times are in microseconds: 2,022,000 is 2.022 s.
 """
 
 
@@ -513,6 +527,10 @@ It is not a weakness of your code. Two sides that can only send messages, and ma
 never be sure of each other (Akkoyunlu, Ekanadham and Huber, 1975; later told as the *two
 generals*). Retrying more cleverly does not help, and nor does waiting longer.
 
+You may want to *ask* the provider whether it has paid. That is a read, and good if it is offered.
+But "not yet" may also mean that your request is still on its way and will be paid a second after
+you asked. So asking alone does not do it either; a later lesson comes back to it.
+
 What helps is to change the question. If the provider could see that the second request is *the
 first one again*, sending it again would be safe, and you would not need to know which history you
 are in. How to make it see that, and how to write it down so that a crash does not forget it, is the
@@ -527,8 +545,8 @@ rest of this course.
   of $500 a day, one in a thousand is $5,000 a day.
 * Three parties each knew something true, and the money was gone all the same: compare books with
   the provider's ledger.
-* A lost request and a lost answer look the same to the one who waits. No rule for the timeout alone
-  is right in both.
+* A lost request and a lost answer look the same to the one who waits. No rule for the timeout
+  alone, without asking, is right in both.
 
 ## What comes next
 

@@ -228,7 +228,7 @@ STUDENT_BREAKS: list[tuple[guards.Guard, Callable[[NotebookNode], None]]] = [
     (guards.clean, lambda nb: nb.cells[1].update(execution_count=1)),
     (guards.clean, _text("left over")),
     (guards.clean, _source("# --- solution\n1")),
-    (guards.answered, _source('predict.choice("paid", "c")')),
+    (guards.answered, _source('predict.choice("our-books", "c")')),
     (guards.answered, _source('predict.number("rate", 10)')),
     (guards.answered, _source('question("who-runs-a-tool", "b")')),
 ]

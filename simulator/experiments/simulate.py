@@ -95,6 +95,9 @@ class Estimate:
             self.design, self.rates, self.scenario, world_seed(self.seed, self.examples[outcome])
         )
 
+    def __repr__(self) -> str:
+        return f"<Estimate: {self.design.name}, {self.refunds:,} refunds, {self.right:,} right>"
+
     def __str__(self) -> str:
         lines = [
             f"{self.design.name}, {self.scenario.name}, {self.rates}: {self.refunds:,} refunds, "

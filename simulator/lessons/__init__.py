@@ -1,6 +1,6 @@
 """What the notebooks import.
 
-- `predict.choice("paid")` before a run, and `predict.reveal("paid", amount)` after it
+- `predict.choice("our-books")` before a run, and `predict.reveal("our-books", amount)` after it
 - `question("who-runs-a-tool")`: about the lesson before
 - `show(run)`: a history as a picture, with its sentence beside it
 - `check("overpaid", overpaid)`: not attempted, right, wrong or raised

@@ -6,15 +6,20 @@ HTML, and to a screen reader; colour and frame only repeat what the title says i
 
 from __future__ import annotations
 
+import functools
 import html
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Card", "in_notebook"]
+__all__ = ["Card", "at_once", "code", "in_notebook"]
+
+P = ParamSpec("P")
+MaybeCard = TypeVar("MaybeCard", bound="Card | None")
 
 # Okabe and Ito's colour-blind-safe colours; the mark says the same without any colour.
 LOOKS = {
@@ -48,7 +53,7 @@ class Card:
         kind: a key of `LOOKS`.
         title: one line that says it all.
         paragraphs: text with `code` in backticks and **bold**; a paragraph that is indented
-            by four blanks keeps its lines.
+            by four blanks keeps its lines. Somebody else's text goes through `code`.
         figure: a picture that belongs to it, shown below.
     """
 
@@ -56,10 +61,12 @@ class Card:
     title: str
     paragraphs: tuple[str, ...] = ()
     figure: Figure | None = None
+    _shown_in: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The cell that has shown it already: as the last value there it need not show again."""
 
     def __str__(self) -> str:
         mark, _ = LOOKS[self.kind]
-        return "\n".join([f"{mark} {self.title}", *(_plain(text) for text in self.paragraphs)])
+        return "\n".join([f"{mark} {_plain(self.title)}", *map(_plain, self.paragraphs)])
 
     __repr__ = __str__
 
@@ -80,8 +87,13 @@ class Card:
         if not in_notebook():
             print(self)
             return
+        from IPython import get_ipython
         from IPython.display import display
 
+        cell = [get_ipython().execution_count]
+        if self._shown_in == cell:
+            return
+        self._shown_in[:] = cell
         bundle: dict[str, Any] = {"text/plain": str(self), "text/html": self._repr_html_()}
         shown = [(bundle, True), (self.figure, False)]
         # A picture's words stand below it; a check's picture below its words.
@@ -90,14 +102,51 @@ class Card:
                 display(thing, raw=raw)
 
 
+def at_once(call: Callable[P, MaybeCard]) -> Callable[P, MaybeCard]:
+    """Let a function show its card when it is called, wherever in a notebook's cell that is."""
+
+    @functools.wraps(call)
+    def shown(*arguments: P.args, **named: P.kwargs) -> MaybeCard:
+        card = call(*arguments, **named)
+        if card is not None and in_notebook():
+            card._ipython_display_()
+        return card
+
+    return shown
+
+
+def code(text: str) -> str:
+    """Somebody's text as a piece of code: its own backticks and stars stay what they are."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence, blank = "`" * (longest + 1), " " * (longest > 0)
+    return f"{fence}{blank}{text}{blank}{fence}"
+
+
+CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+
+
+def _marked(text: str, code: str, bold: str) -> str:
+    """Put code and bold into templates; what looks like bold inside of code is none."""
+    kept: list[str] = []
+
+    def keep(found: re.Match[str]) -> str:
+        inside = found[2]
+        if len(found[1]) > 1 and inside.startswith(" ") and inside.endswith(" "):
+            inside = inside[1:-1]
+        kept.append(code.format(inside))
+        return f"\0{len(kept) - 1}\0"
+
+    text = CODE.sub(keep, text)
+    text = re.sub(r"\*\*(.+?)\*\*", lambda found: bold.format(found[1]), text)
+    return re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], text)
+
+
 def _plain(text: str) -> str:
-    return text if text.startswith("    ") else re.sub(r"\*\*(.+?)\*\*", r"\1", text)
+    return text if text.startswith("    ") else _marked(text, "`{}`", "{}")
 
 
 def _inline(text: str) -> str:
-    text = html.escape(text, quote=False)
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
+    text = _marked(html.escape(text, quote=False), "<code>{}</code>", "<b>{}</b>")
     # Alone in its element a dollar is money; two in one text would be a formula to Jupyter.
     return text.replace("$", "<span>$</span>")
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulator import explore
 from simulator.lessons import course, hints
-from simulator.lessons.cards import Card, in_notebook
+from simulator.lessons.cards import Card, at_once, code, in_notebook
 from simulator.lessons.limit import TooLong, limit
 from simulator.lessons.logbook import folder, load, record
 
@@ -67,20 +67,29 @@ class Outcome(Card):
     error: BaseException | None = field(default=None, compare=False)
 
 
-def check(name: str, answer: Any) -> Outcome:
-    """Check an answer to an exercise.
+@at_once
+def check(name: object, answer: Any) -> Outcome:
+    """Check an answer to an exercise, and show what came of it.
 
     Args:
-        name: the exercise, as the lesson calls it.
+        name: the exercise, as the lesson calls it, in quotes.
         answer: the student's function, table or policy; itself, not what it returns.
 
     Returns:
-        A card; its `kind` is "not attempted", "right", "wrong" or "raised".
-
-    Raises:
-        UnknownNameError: the course has no such exercise.
+        A card; its `kind` is "not attempted", "right", "wrong" or "raised", the last also where
+        the course has no such exercise.
     """
-    exercise = course.exercise(name)
+    if not isinstance(name, str):
+        meant = answer if isinstance(answer, str) else getattr(name, "__name__", "the_exercise")
+        return Outcome(
+            "raised",
+            "Give the name first, in quotes",
+            (f'Like this: `check("{meant}", {meant})`.',),
+        )
+    try:
+        exercise = course.exercise(name)
+    except course.UnknownNameError as error:
+        return Outcome("raised", str(error))
     if answer is ... or answer is None:
         outcome = _not_attempted(exercise)
     elif isinstance(exercise, course.SortExercise):
@@ -127,7 +136,9 @@ def _wrong(
     return Outcome("wrong", f"Not yet: {exercise.name}", tuple(told), figure, run)
 
 
-def _raised(exercise: course.Exercise, called: str, error: BaseException, answer: Any) -> Outcome:
+def _raised(
+    exercise: course.Exercise, called: str, error: BaseException, answer: Any, printed: str = ""
+) -> Outcome:
     """The student's own line and the error's own words, in a sentence."""
     if isinstance(error, TooLong):
         return _wrong(
@@ -135,18 +146,25 @@ def _raised(exercise: course.Exercise, called: str, error: BaseException, answer
             f"I called {called}",
             "It did not come to an end, so after a moment I stopped it. Is there a loop that goes "
             "on for ever, or a function that calls itself?",
+            _printed(printed),
         )
     if isinstance(error, RecursionError):
-        said = "it called itself again and again until Python gave up"
+        stopped = (
+            f"{_place(error, answer)} called itself again and again until Python gave up. Where "
+            "does it stop calling itself?"
+        )
     else:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        said = code(said) if set("*`") & set(said) else f"**{said}**"
+        stopped = f"{_place(error, answer)} stopped with {said}."
     return Outcome(
         "raised",
         f"Your code stopped with an error: {exercise.name}",
         (
             f"I called {called}",
-            f"{_place(error, answer)} with **{said}**.",
+            stopped,
             *_meaning(exercise, error),
+            *([_printed(printed)] if printed else []),
             hints.left(exercise.name),
         ),
         error=error,
@@ -165,9 +183,20 @@ def _place(error: BaseException, answer: Any) -> str:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename == own:
             line = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
-            shown = f", `{line}`," if line else ""
-            return f"Line {frame.lineno} of your cell{shown} stopped"
-    return "It stopped"
+            shown = f", {code(line)}," if line else ""
+            return f"Line {frame.lineno} of your cell{shown}"
+    return "It"
+
+
+def _printed(text: str) -> str:
+    """What the student's function printed, which is not shown by itself."""
+    return f"(Your function printed: {shown})" if (shown := _one_line(text)) else ""
+
+
+def _one_line(text: str) -> str:
+    """What was printed as a piece of code, its lines parted by strokes; "" if it is blank."""
+    shown = " / ".join(line.strip() for line in text.split("\n") if line.strip())
+    return shown and code(shown if len(shown) <= 300 else shown[:297] + "…")
 
 
 # ---------------------------------------------------------------------------- telling stubs
@@ -209,6 +238,8 @@ class _Trial:
     failing: tuple[Any, ...] | None = None
     got: Any = None
     error: BaseException | None = None
+    printed: str = ""
+    changed: str = ""
     end: float = field(default_factory=lambda: time.monotonic() + ALL_SECONDS)
 
     def fails(self, arguments: tuple[Any, ...]) -> bool:
@@ -218,14 +249,20 @@ class _Trial:
         if time.monotonic() > self.end:
             raise TooLong
         self.running = arguments
+        # Copies: a function that changes its arguments changes nobody else's.
+        mine = copy.deepcopy(arguments)
+        # What is printed, hundreds of times, is not shown: only what the failing call printed.
+        printed = io.StringIO()
         try:
-            # Copies: a function that changes its arguments changes nobody else's.
-            mine = copy.deepcopy(arguments)
-            with limit(SECONDS):
+            with redirect_stdout(printed), limit(SECONDS):
                 got = self.function(*mine)
         except (Exception, SystemExit) as raised:
             error = raised
+        except TooLong:
+            self.printed = printed.getvalue()
+            raise
         self.running = None
+        self.changed = self.changed or self.changed_in(arguments, mine)
         if error is None:
             self.calls.append((arguments, got))
             if self.exercise.accepts(got) and self.exercise.same(
@@ -233,19 +270,34 @@ class _Trial:
             ):
                 return False
         self.failing, self.got, self.error = arguments, got, error
+        self.printed = printed.getvalue()
         return True
 
+    def changed_in(self, arguments: tuple[Any, ...], mine: tuple[Any, ...]) -> str:
+        """The name of a list, dict or set among the arguments that the call has changed."""
+        names = list(inspect.signature(self.exercise.reference).parameters)
+        for name, before, after in zip(names, arguments, mine, strict=False):
+            # What does not equal its own copy can't be compared.
+            with suppress(Exception):
+                comparable = isinstance(before, list | dict | set)
+                if comparable and before == copy.deepcopy(before) and before != after:
+                    return name
+        return ""
+
     def contradicts(self) -> bool:
-        """Whether another call gives another answer to the input that failed."""
-        if self.failing is None or self.error is not None or not self.exercise.accepts(self.got):
-            return False
-        with (
-            suppress(Exception, SystemExit, TooLong),
-            redirect_stdout(io.StringIO()),
-            limit(SECONDS),
-        ):
-            again = self.function(*copy.deepcopy(self.failing))
-            return not self.exercise.same(again, self.got)
+        """Whether the first input, or the one that failed, gets another answer by now."""
+        before = self.calls[:1]
+        if self.failing is not None and self.error is None:
+            before.append((self.failing, self.got))
+        for arguments, got in before:
+            with (
+                suppress(Exception, SystemExit, TooLong),
+                redirect_stdout(io.StringIO()),
+                limit(SECONDS),
+            ):
+                again = self.function(*copy.deepcopy(arguments))
+                if self.exercise.accepts(got) and not self.exercise.same(again, got):
+                    return True
         return False
 
 
@@ -253,7 +305,7 @@ def _check_function(exercise: course.FunctionExercise, answer: Any) -> Outcome:
     if not callable(answer):
         return _wrong(
             exercise,
-            f"I was given `{_short(answer)}`, a value. Give me the function itself: "
+            f"I was given {_short(answer)}, a value. Give me the function itself: "
             f'`check("{exercise.name}", {exercise.name})`, with no parentheses after its name.',
         )
     misfit = _misfit(exercise, answer)
@@ -265,46 +317,53 @@ def _check_function(exercise: course.FunctionExercise, answer: Any) -> Outcome:
     search = _searcher(exercise)
     fickle = False
     try:
-        # What the student's code prints, hundreds of times, is not shown.
-        with redirect_stdout(io.StringIO()):
-            for arguments in exercise.examples:
-                trial.fails(arguments)
-            if trial.calls and all(got is ... for _, got in trial.calls):
-                return _not_attempted(exercise)
-            fickle = search(trial.fails)
+        for arguments in exercise.examples:
+            trial.fails(arguments)
+        if trial.calls and all(got is ... for _, got in trial.calls):
+            return _not_attempted(exercise)
+        fickle = search(trial.fails)
     except TooLong as error:
         if trial.failing is None and trial.running is not None:
-            return _raised(exercise, _call(answer, trial.running), error, answer)
-    if trial.failing is None:
-        return _right(
-            exercise,
+            called = _call(answer, trial.running)
+            return _raised(exercise, called, error, answer, trial.printed)
+    if trial.failing is None and not trial.contradicts():
+        right = (
             "It did what it should on every input I tried, the small, the empty and the odd ones "
-            "among them.",
+            "among them."
         )
-    if fickle:
-        return _wrong(
-            exercise,
-            f"I called {_call(answer, trial.failing)}",
-            FICKLE,
-        )
+        if trial.changed:
+            right += (
+                f" One thing to know: it also changes `{trial.changed}`, which belongs to whoever "
+                "called. That is a side effect: a second call with the same list or dict may give "
+                "something else."
+            )
+        return _right(exercise, right)
+    failing = trial.failing if trial.failing is not None else trial.calls[0][0]
+    if fickle or trial.failing is None:
+        return _wrong(exercise, f"I called {_call(answer, failing)}", FICKLE)
     if trial.error is not None:
-        return _raised(exercise, _call(answer, trial.failing), trial.error, answer)
+        return _raised(exercise, _call(answer, failing), trial.error, answer, trial.printed)
     return _explain(trial)
 
 
 def _misfit(exercise: course.FunctionExercise, answer: Callable[..., Any]) -> Outcome | None:
     arguments = exercise.examples[0]
+    names = list(inspect.signature(exercise.reference).parameters)
     try:
-        inspect.signature(answer).bind(*arguments)
-    except TypeError:
-        wanted = ", ".join(inspect.signature(exercise.reference).parameters)
-        return _wrong(
-            exercise,
-            f"Your function does not take what I give it: it should be "
-            f"`{exercise.name}({wanted})`, and is `{exercise.name}{inspect.signature(answer)}`.",
-        )
+        signature = inspect.signature(answer)
     except ValueError:  # a function written in C, without a signature
-        pass
+        return None
+    given = list(signature.parameters)
+    wanted = ", ".join(names)
+    is_given = (
+        f"it should be `{exercise.name}({wanted})`, and is {code(exercise.name + str(signature))}."
+    )
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return _wrong(exercise, f"Your function does not take what I give it: {is_given}")
+    if given != names and sorted(given) == sorted(names):
+        return _wrong(exercise, f"Your function's parameters are in another order: {is_given}")
     return None
 
 
@@ -346,15 +405,31 @@ def _explain(trial: _Trial) -> Outcome:
     assert arguments is not None
     expected = exercise.reference(*copy.deepcopy(arguments))
     run = exercise.history(*copy.deepcopy(arguments))
+    only_printed = _only_printed(trial)
     return _wrong(
         exercise,
         f"I called {_call(trial.function, arguments)}",
-        f"It returned `{_short(got)}`; expected `{_short(expected)}`. "
+        f"It returned {_short(got)}; expected {_short(expected)}. "
         f"{exercise.because(*copy.deepcopy(arguments))}",
-        _strange(exercise, got) or _known_mistake(trial) or (FICKLE if trial.contradicts() else ""),
+        only_printed
+        or (FICKLE if trial.contradicts() else "")
+        or _known_mistake(trial)
+        or _strange(exercise, got),
+        "" if only_printed else _printed(trial.printed),
         f"Why it costs money: {exercise.costs}",
         run=run,
         figure=run.timeline() if run is not None else None,
+    )
+
+
+def _only_printed(trial: _Trial) -> str:
+    """Words for a function that prints its answer and returns nothing."""
+    shown = _one_line(trial.printed)
+    if not shown or any(got is not None for _, got in trial.calls):
+        return ""
+    return (
+        f"Your function **printed** {shown} and returned nothing. `print` shows a value to you; "
+        "`return` hands it to whoever called."
     )
 
 
@@ -385,17 +460,22 @@ def _known_mistake(trial: _Trial) -> str:
 
 def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
     name = getattr(function, "__name__", "your function")
-    shown = [_short(value) for value in arguments]
+    shown = [_text(value) for value in arguments]
     with suppress(ValueError, TypeError):  # a function written in C has no names to show
         bound = inspect.signature(function).bind(*shown)
         shown = [f"{parameter}={value}" for parameter, value in bound.arguments.items()]
-    return f"`{name}({', '.join(shown)})`."
+    return f"{code(name + '(' + ', '.join(shown) + ')')}."
 
 
 def _short(value: Any) -> str:
+    """A value as Python writes it, as a piece of code, and not too long."""
+    return code(_text(value))
+
+
+def _text(value: Any) -> str:
     if isinstance(value, float) and math.isfinite(value):
         value = float(f"{value:.6g}")
-    text = repr(value).replace("`", "'")
+    text = repr(value)
     if " at 0x" in text:
         text = f"a {type(value).__name__}"
     return text if len(text) <= 300 else text[:297] + "…"
@@ -406,9 +486,7 @@ def _short(value: Any) -> str:
 
 def _check_sorted(exercise: course.SortExercise, answer: Any) -> Outcome:
     if not isinstance(answer, Mapping):
-        return _wrong(
-            exercise, f"I expected a dict from item to group, and got `{_short(answer)}`."
-        )
+        return _wrong(exercise, f"I expected a dict from item to group, and got {_short(answer)}.")
     given = {item: answer.get(item, ...) for item in exercise.right}
     if all(group is ... for group in given.values()):
         return _not_attempted(exercise)
@@ -434,18 +512,21 @@ def _check_sorted(exercise: course.SortExercise, answer: Any) -> Outcome:
 
 
 def _check_measured(exercise: course.MeasuredExercise, answer: Any) -> Outcome:
+    printed = io.StringIO()
     try:
-        with redirect_stdout(io.StringIO()), limit(ALL_SECONDS):
+        with redirect_stdout(printed), limit(ALL_SECONDS):
             found = exercise.judge(answer)
     except (TooLong, Exception) as error:
-        return _raised(exercise, f"your answer, `{_short(answer)}`.", error, answer)
+        called = f"your answer, {_short(answer)}."
+        return _raised(exercise, called, error, answer, printed.getvalue())
     if found is None:
         return _not_attempted(exercise)
     if found.right:
         right = _right(exercise, " ".join(found.sentences))
         return dataclasses.replace(right, figure=found.figure)
     costs = f"Why it costs money: {exercise.costs}"
-    return _wrong(exercise, *found.sentences, costs, figure=found.figure)
+    told = (*found.sentences, _printed(printed.getvalue()), costs)
+    return _wrong(exercise, *told, figure=found.figure)
 
 
 # --------------------------------------------------------------------------------- policies

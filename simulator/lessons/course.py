@@ -80,7 +80,8 @@ class Choice:
 class Number:
     """A prediction by number, between `low` and `high`, in `unit` (written after it).
 
-    It is called close within the share `close` of the true value, or within `slack`.
+    It is called close within the share `close` of the true value, or within `slack`. `actual`
+    is the true value where no run of the lesson gives it.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Number:
     says: str = ""
     close: float = 0.2
     slack: float = 0.0
+    actual: float | None = None
 
 
 @dataclass(frozen=True)
@@ -283,9 +285,13 @@ def lesson_of(name: str) -> Lesson:
     return _find(name, "exercise", {part.name: x for x in lessons() for part in x.exercises})
 
 
-def _find(name: str, kind: str, parts: Mapping[str, Part]) -> Part:
+def _find(name: object, kind: str, parts: Mapping[str, Part]) -> Part:
+    if not isinstance(name, str):
+        raise UnknownNameError(
+            f"The name of the {kind} comes first, in quotes: {min(parts)!r} for example."
+        )
     if name in parts:
         return parts[name]
-    near = difflib.get_close_matches(str(name), parts, n=1)
+    near = difflib.get_close_matches(name, parts, n=1)
     known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(parts))}."
     raise UnknownNameError(f"The course has no {kind} called {name!r}; {known}")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from simulator.lessons import course
-from simulator.lessons.cards import Card
+from simulator.lessons.cards import Card, at_once
 
 __all__ = ["hint", "left"]
 
 _shown: dict[str, int] = {}
 
 
+@at_once
 def hint(name: str) -> Card:
-    """Show the next hint of an exercise, with those already seen.
-
-    Raises:
-        UnknownNameError: the course has no such exercise.
-    """
-    hints = course.exercise(name).hints
+    """Show the next hint of an exercise, with those already seen."""
+    try:
+        hints = course.exercise(name).hints
+    except course.UnknownNameError as error:
+        return Card("raised", str(error))
     shown = _shown[name] = min(_shown.get(name, 0) + 1, len(hints))
     more = len(hints) - shown
     after = (

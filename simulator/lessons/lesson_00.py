@@ -30,6 +30,8 @@ def _total_paid(payments: list[int]) -> int:
 def _because(payments: list[int]) -> str:
     if not payments:
         return "Nothing was paid, so the total is zero."
+    if len(payments) == 1:
+        return f"There was one payment, of {payments[0]}."
     return f"{' + '.join(map(str, payments))} = {sum(payments)}."
 
 
@@ -86,8 +88,19 @@ LESSON = Lesson(
                     "That is the largest payment. The small ones cost money as well.",
                 ),
                 Mistake(
+                    lambda payments: payments[0] if payments else None,
+                    "Is your `return` inside the loop? Then the function ends in the first round, "
+                    "and with an empty list it never gets there.",
+                ),
+                Mistake(
+                    lambda payments: sum(payments) // 100,
+                    "You turned cents into dollars, and lost what is less than a dollar. The total "
+                    "stays in cents.",
+                ),
+                Mistake(
                     lambda payments: payments[0] if payments else 0,
-                    "That is the first payment only. What was sent after it is gone too.",
+                    "That is the first payment only. What was sent after it is gone too. Is your "
+                    "`return` inside the loop?",
                 ),
                 Mistake(
                     lambda payments: payments[-1] if payments else 0,

@@ -39,11 +39,15 @@ def _ledgers() -> SearchStrategy[tuple[Payments, dict[str, int]]]:
     return st.tuples(st.lists(st.tuples(names, amounts), max_size=4), owed)
 
 
-def _overpaid(paid: Payments, owed: dict[str, int]) -> int:
+def _sums(paid: Payments) -> Counter[str]:
     sums: Counter[str] = Counter()
     for refund, amount in paid:
         sums[refund] += amount
-    return sum(max(0, total - owed.get(refund, 0)) for refund, total in sums.items())
+    return sums
+
+
+def _overpaid(paid: Payments, owed: dict[str, int]) -> int:
+    return sum(max(0, total - owed.get(refund, 0)) for refund, total in _sums(paid).items())
 
 
 def _per_refund(paid: Payments, owed: dict[str, int]) -> str:
@@ -114,8 +118,35 @@ OVERPAID = FunctionExercise(
     costs="what this number does not show is money that has left the shop and that nobody "
     "will ask back.",
     because=_per_refund,
+    raised={
+        "KeyError": "You asked a dict for a key that it does not have: a refund's sum that has not "
+        "begun, or a refund that nobody owes. `.get(key, 0)` gives zero then.",
+    },
     history=_doubled,
     mistakes=(
+        Mistake(
+            lambda paid, owed: sum(t - owed.get(name, 0) for name, t in _sums(paid).items()),
+            "You count a refund that was paid in part as less than nothing, and it hides another "
+            "that was paid too much. What is missing here makes up for nothing there: "
+            "`max(0, …)`, refund by refund.",
+        ),
+        Mistake(
+            lambda paid, owed: sum(abs(t - owed.get(name, 0)) for name, t in _sums(paid).items()),
+            "`abs` counts what is still missing as paid too much. Below what is owed the answer is "
+            "zero: `max(0, …)`.",
+        ),
+        Mistake(
+            lambda paid, owed: sum(
+                max(0, cents - owed.get(name, 0)) for name, cents in dict(paid).items()
+            ),
+            "Do you make a dict of the payments, as `dict(paid)` does? A dict keeps one value for "
+            "each refund, the last: the second payment takes the place of the first instead of "
+            "being added.",
+        ),
+        Mistake(
+            lambda paid, owed: _overpaid(paid, owed) // 100,
+            "You turned cents into dollars. Tomas asks for cents, and so do the books.",
+        ),
         Mistake(
             lambda paid, owed: sum(cents for _, cents in paid) - sum(owed.values()),
             "You compare two grand totals. A refund that was never paid then hides one that was "
@@ -179,24 +210,23 @@ def _losses() -> SearchStrategy[tuple[float, int]]:
     return st.tuples(st.sampled_from([0.5, 0.0, 1.0, 0.1, 0.01, 0.2, 0.9]), st.integers(1, 6))
 
 
-def _expected_payments(lost: float, attempts: int) -> float:
+def _expected_payments(p: float, attempts: int) -> float:
     """By going through the cases, so that it does not share a formula with the student.
 
     Paid exactly k times, for k below `attempts`: k - 1 answers lost and then one that came.
     """
-    mean = 0.0
+    average = 0.0
     for k in range(1, attempts):
-        mean += k * lost ** (k - 1) * (1 - lost)
-    return mean + attempts * lost ** (attempts - 1)
+        average += k * p ** (k - 1) * (1 - p)
+    return average + attempts * p ** (attempts - 1)
 
 
-def _by_attempt(lost: float, attempts: int) -> str:
+def _by_attempt(p: float, attempts: int) -> str:
     ordinals = ["first", "second", "third", "fourth", "fifth", "sixth"]
     parts = [
-        f"the {ordinals[k]} is sent (and paid) with probability {lost**k:.4g}"
-        for k in range(attempts)
+        f"the {ordinals[k]} is sent (and paid) with probability {p**k:.4g}" for k in range(attempts)
     ]
-    return "Of the attempts, " + ", ".join(parts) + ". The mean is their sum."
+    return "Of the attempts, " + ", ".join(parts) + ". The average is their sum."
 
 
 def _is_number(value: object) -> bool:
@@ -207,7 +237,7 @@ def _is_number(value: object) -> bool:
 EXPECTED = FunctionExercise(
     name="expected_payments",
     task="say how many times a refund is paid on average, when each answer is lost with "
-    "probability `lost` and the service sends at most `attempts` times",
+    "probability `p` and the service sends at most `attempts` times",
     arguments=_losses,
     examples=((0.5, 2), (0.5, 3), (0.5, 1), (0.1, 3), (0.0, 3), (1.0, 4), (0.2, 5)),
     reference=_expected_payments,
@@ -219,50 +249,80 @@ EXPECTED = FunctionExercise(
     same=lambda got, expected: math.isclose(got, expected, rel_tol=1e-6, abs_tol=1e-9),
     mistakes=(
         Mistake(
-            lambda lost, attempts: 1 + lost,
+            lambda p, attempts: p * attempts,
+            "You multiply the two. But a first attempt is always sent and paid, and every further "
+            "one only if all answers before it were lost.",
+        ),
+        Mistake(
+            lambda p, attempts: p**attempts,
+            "That is the probability that every answer is lost. The question is how often a refund "
+            "is paid on average, once at least.",
+        ),
+        Mistake(
+            lambda p, attempts: sum(k * p ** (k - 1) * (1 - p) for k in range(1, attempts + 1)),
+            "After the last attempt the service gives up, whether that answer came or not: "
+            "`attempts` payments either way. You leave out the refunds whose last answer is lost "
+            "as well.",
+        ),
+        Mistake(
+            lambda p, attempts: sum(k * p ** (k - 1) * (1 - p) for k in range(1, attempts)),
+            "You leave out the refunds that use up all attempts: they are paid `attempts` times.",
+        ),
+        Mistake(
+            lambda p, attempts: int(_expected_payments(p, attempts)),
+            "You cut the average to a whole number. An average may lie between: 1.5 payments for "
+            "each refund is three for two.",
+        ),
+        Mistake(
+            lambda p, attempts: round(_expected_payments(p, attempts)),
+            "You round the average to a whole number. An average may lie between: 1.5 payments for "
+            "each refund is three for two.",
+        ),
+        Mistake(
+            lambda p, attempts: 1 + p,
             "You stop at the second payment. But the second answer can be lost as well, and "
             "then a third is sent.",
         ),
         Mistake(
-            lambda lost, attempts: 1 + lost + lost**2,
+            lambda p, attempts: 1 + p + p**2,
             "That is the answer for exactly three attempts, always three. Let `attempts` decide.",
         ),
         Mistake(
-            lambda lost, attempts: 1 / (1 - lost),
+            lambda p, attempts: 1 / (1 - p),
             "That is the average when the service never gives up. This one sends at most "
             "`attempts` times.",
         ),
         Mistake(
-            lambda lost, attempts: 1 + lost * (attempts - 1),
+            lambda p, attempts: 1 + p * (attempts - 1),
             "You count every further attempt with the same probability. The third is sent only "
             "if the first answer **and** the second were lost.",
         ),
         Mistake(
-            lambda lost, attempts: sum(lost**k for k in range(1, attempts + 1)),
+            lambda p, attempts: sum(p**k for k in range(1, attempts + 1)),
             "Your sum begins one step too late: the first attempt is always sent, with "
-            "probability 1, not `lost`.",
+            "probability 1, not `p`.",
         ),
         Mistake(
-            lambda lost, attempts: sum(lost**k for k in range(attempts + 1)),
+            lambda p, attempts: sum(p**k for k in range(attempts + 1)),
             "Your sum has one term too many: there are `attempts` sends, and the first has the "
             "power 0.",
         ),
         Mistake(
-            lambda lost, attempts: sum(lost**k for k in range(attempts - 1)),
+            lambda p, attempts: sum(p**k for k in range(attempts - 1)),
             "Your sum has one term too few: there are `attempts` sends, and the last has the "
             "power `attempts - 1`.",
         ),
         Mistake(
-            lambda lost, attempts: lost ** (attempts - 1),
+            lambda p, attempts: p ** (attempts - 1),
             "That is the probability that all attempts are used up, not how often money is paid.",
         ),
         Mistake(
-            lambda lost, attempts: lost if attempts > 1 else 0.0,
+            lambda p, attempts: p if attempts > 1 else 0.0,
             "That is the probability of being paid at least twice. The question is how often a "
             "refund is paid on average, once at least.",
         ),
         Mistake(
-            lambda lost, attempts: attempts,
+            lambda p, attempts: attempts,
             "That is the most it can be. Most of the time the first answer arrives and nothing "
             "more is sent.",
         ),
@@ -271,8 +331,8 @@ EXPECTED = FunctionExercise(
         "Every attempt that is sent is paid. So ask of each attempt how likely it is to be sent "
         "at all, and add these up.",
         "The first is always sent. The second is sent if one answer was lost, the third if two "
-        "in a row were: 1, `lost`, `lost * lost`, …",
-        "`return sum(lost**k for k in range(attempts))`.",
+        "in a row were: 1, `p`, `p * p`, …",
+        "`return sum(p**k for k in range(attempts))`.",
     ),
 )
 
@@ -289,7 +349,7 @@ SORT = SortExercise(
         "send_apology_email": "write",
         "estimate_refund": "read",
         "buy_return_label": "write",
-        "get_or_create_customer": "write",
+        "get_voucher_code": "write",
     },
     because={
         "get_order_status": "It looks something up and leaves the world as it was.",
@@ -298,12 +358,11 @@ SORT = SortExercise(
         "send_apology_email": "A second call puts a second email in front of a customer.",
         "estimate_refund": "It computes a number and pays nobody.",
         "buy_return_label": "The carrier charges for each label.",
-        "get_or_create_customer": "When there is no such customer it makes one: the `create` "
-        "decides, not the `get`.",
+        "get_voucher_code": "It makes a new voucher each time: a second call, a second voucher.",
     },
     mistakes={
-        ("get_or_create_customer", "read"): "A name that begins with `get` promises nothing. Ask "
-        "what a second call would change.",
+        ("get_voucher_code", "read"): "A name that begins with `get` promises nothing. Ask what "
+        "a second call would leave behind.",
         ("send_apology_email", "read"): "None of our tables changes, that is true. A side effect "
         "is any change outside the function, and someone's mailbox is outside.",
         ("estimate_refund", "write"): "`refund` in a name does not move money yet. Ask what would "
@@ -375,7 +434,7 @@ LESSON = Lesson(
         ),
         Question(
             name="who-moves-money",
-            asks="In lesson 00 one refund went right. In which lane of the picture did the money "
+            asks="In lesson 00 one refund went right. On whose line of the picture did the money "
             "move?",
             options={
                 "a": Option(
@@ -396,31 +455,27 @@ LESSON = Lesson(
     ),
     predictions=(
         Choice(
-            name="paid",
-            asks="The provider's first answer is lost on its way back. How much leaves the shop?",
+            name="our-books",
+            asks="The provider's first answer is lost. When all is over, how much do **our own "
+            "books** say was refunded?",
             options={
                 "a": Option(
                     "nothing",
-                    "A lost answer takes back nothing: the provider had paid before it answered.",
+                    "The first answer never came, that is true. But the service asks again, hears "
+                    "the second answer, and writes that down.",
                     0,
                 ),
                 "b": Option(
                     "$500",
-                    "That would need somebody to notice that the second request is the first one "
-                    "again. Look for that somebody in the code: there is none.",
+                    "Books hold what the service has heard, and it has heard one answer. Of the "
+                    "first payment nobody ever told it.",
                     500,
                 ),
                 "c": Option(
                     "$1,000",
-                    "Two requests, two payments. The provider saw two customers' wishes where "
-                    "there was one.",
+                    "That is what left the shop. But our service can't write down a payment that "
+                    "it never heard of.",
                     1000,
-                ),
-                "d": Option(
-                    "$1,500: the service tries three times",
-                    "Three is the most. The second answer arrives, and with an answer the service "
-                    "is content.",
-                    1500,
                 ),
             },
         ),
@@ -446,8 +501,8 @@ LESSON = Lesson(
         ),
         Number(
             name="rate",
-            asks="Every tenth answer is lost. Out of 100 refunds, how many are paid at least "
-            "twice?",
+            asks="Each answer is lost with a chance of one in ten. Out of 100 refunds, how many "
+            "are paid at least twice?",
             unit="of 100",
             low=0,
             high=100,
@@ -462,8 +517,10 @@ LESSON = Lesson(
             unit="dollars a day",
             low=0,
             high=5_000_000,
-            says="One in a thousand sounds like never. At ten thousand a day it is ten a day.",
+            says="One in a thousand sounds like never. At ten thousand a day it is ten a "
+            "day, of $500 each.",
             close=0.4,
+            actual=10_000 * 0.001 * 500,
         ),
         Choice(
             name="at-the-timeout",
@@ -480,8 +537,9 @@ LESSON = Lesson(
                 ),
                 "c": Option(
                     "tell Mira that it is done: the provider is reliable",
-                    "Right when the answer was lost. When the request was lost, Mira waits for "
-                    "money that nobody sent.",
+                    "When the answer was lost, what Mira hears is true, though our books never "
+                    "learn of the payment. When the request was lost, she waits for money that "
+                    "nobody sent.",
                 ),
                 "d": Option(
                     "tell Mira that it is being looked into",

@@ -15,12 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from simulator.lessons.cards import Card
+from simulator.lessons.cards import Card, at_once
 from simulator.lessons.course import Lesson, lessons
 
 __all__ = ["VARIABLE", "folder", "load", "next_lesson", "progress", "record"]
 
 VARIABLE = "REFUND_COURSE_PROGRESS"
+DAMAGED = "progress.damaged.json"
 SECTIONS = ("predictions", "questions", "exercises")
 
 
@@ -35,16 +36,20 @@ def load() -> dict[str, dict[str, Any]]:
     empty: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     try:
         path = folder() / "progress.json"
-        content = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except (OSError, RuntimeError):  # RuntimeError: no home folder to be found
         return empty
     try:
         found = json.loads(content)
-    except ValueError:
-        with suppress(OSError):
-            os.replace(path, path.with_name("progress.damaged.json"))
-        return empty
+    except ValueError:  # also where it is no text at all
+        found = None
     if not isinstance(found, dict):
+        with suppress(OSError):
+            os.replace(path, path.with_name(DAMAGED))
+            print(
+                f"Your progress: the file was damaged; it is kept as {DAMAGED}, "
+                "and this begins anew."
+            )
         return empty
     for section in SECTIONS:
         if isinstance(found.get(section), dict):
@@ -85,6 +90,7 @@ def next_lesson() -> Lesson:
     return lessons()[-1]
 
 
+@at_once
 def progress() -> Card:
     """Show how far one has come, lesson by lesson."""
     known = load()

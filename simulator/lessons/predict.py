@@ -2,9 +2,10 @@
 
 Predicting before one watches is what makes watching teach (Crouch 2004; Miller 2013).
 
-    predict.choice("paid")          buttons where they show; `predict.choice("paid", "b")` anywhere
-    predict.number("rate")          a field where it shows; `predict.number("rate", 12)` anywhere
-    predict.reveal("paid", amount)  the prediction beside what came out
+    predict.choice("our-books")          buttons where they show
+    predict.choice("our-books", "b")     the same anywhere
+    predict.number("rate")               a field where it shows; `predict.number("rate", 12)`
+    predict.reveal("our-books", amount)  the prediction beside what came out
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.lessons import widgets
-from simulator.lessons.cards import Card
-from simulator.lessons.course import Choice, Number, prediction
+from simulator.lessons.cards import Card, at_once, code
+from simulator.lessons.course import Choice, Number, UnknownNameError, prediction
 from simulator.lessons.logbook import load, record
-from simulator.lessons.widgets import number_text, range_text
+from simulator.lessons.widgets import number_from, number_text, range_text
 
 __all__ = ["choice", "number", "reveal"]
 
@@ -26,17 +27,17 @@ _seen: set[str] = set()
 """Whose result was shown in this session: what is said afterwards is no prediction."""
 
 
+@at_once
 def choice(name: str, answer: str | None = None) -> Card | None:
     """Predict by choosing an option.
 
     Args:
         name: which prediction.
         answer: the option's letter; None asks with buttons.
-
-    Raises:
-        UnknownNameError: the course has no such prediction.
     """
     asked = _asked(name, Choice)
+    if isinstance(asked, Card):
+        return asked
     if answer is None:
         widgets.ask_choice(
             asked.asks,
@@ -55,13 +56,12 @@ def choice(name: str, answer: str | None = None) -> Card | None:
     return Card("prediction", asked.asks, (_keep(asked, letter),))
 
 
-def number(name: str, answer: float | None = None) -> Card | None:
-    """Predict a number, in the unit that the prediction names.
-
-    Raises:
-        UnknownNameError: the course has no such prediction.
-    """
+@at_once
+def number(name: str, answer: float | str | None = None) -> Card | None:
+    """Predict a number, in the unit that the prediction names."""
     asked = _asked(name, Number)
+    if isinstance(asked, Card):
+        return asked
     if answer is None:
         widgets.ask_number(
             asked.asks,
@@ -73,43 +73,53 @@ def number(name: str, answer: float | None = None) -> Card | None:
         )
         return None
     try:
-        value = float(answer)
+        value = number_from(answer) if isinstance(answer, str) else float(answer)
     except (TypeError, ValueError):
         value = float("nan")
     if not asked.low <= value <= asked.high:
         return Card(
             "prediction",
-            f"{answer!r} can't be it.",
-            (range_text(asked.low, asked.high, asked.unit),),
+            f"{code(repr(answer))} can't be it.",
+            (range_text(asked.low, asked.high, asked.unit, value),),
         )
     return Card("prediction", asked.asks, (_keep(asked, value),))
 
 
-def reveal(name: str, actual: Any) -> Card:
+@at_once
+def reveal(name: str, actual: Any = None) -> Card:
     """Set the prediction beside what came out.
 
     Args:
         name: which prediction.
         actual: what came out: the letter or the value of an option, or the number. None says
-            that no option was right.
+            that no option was right, or that the number is the one that the lesson has.
 
     Raises:
-        UnknownNameError: the course has no such prediction.
-        ValueError: no option stands for `actual`.
+        ValueError: no option stands for `actual`, or the lesson has no number of its own.
     """
-    asked = prediction(name)
+    try:
+        asked = prediction(name)
+    except UnknownNameError as error:
+        return Card("raised", str(error))
     said = _said.get(name, load()["predictions"].get(name))
     _seen.add(name)
     if isinstance(asked, Choice):
         return _reveal_choice(asked, said, actual)
-    return _revealnumber_text(asked, said, float(actual))
+    actual = asked.actual if actual is None else actual
+    if actual is None:
+        raise ValueError(f"What came out of {name!r}? Give the number as the second argument.")
+    return _reveal_number(asked, said, float(actual))
 
 
 def _asked(name: str, kind: type[Any]) -> Any:
-    asked = prediction(name)
+    """The prediction of that name and kind, or a card that says what is wrong with the name."""
+    try:
+        asked = prediction(name)
+    except UnknownNameError as error:
+        return Card("raised", str(error))
     if not isinstance(asked, kind):
         other = "choice" if isinstance(asked, Choice) else "number"
-        raise TypeError(f"{name!r} is asked with predict.{other}.")
+        return Card("raised", f'"{name}" is asked with `predict.{other}`.')
     return asked
 
 
@@ -162,16 +172,19 @@ def _reveal_choice(asked: Choice, said: Any, actual: Any) -> Card:
     return Card("result", asked.asks, tuple(line for line in lines if line))
 
 
-def _revealnumber_text(asked: Number, said: Any, actual: float) -> Card:
+def _reveal_number(asked: Number, said: Any, actual: float) -> Card:
     came = f"What came out: **{number_text(actual)} {asked.unit}**."
     if not isinstance(said, int | float):
         return Card("result", asked.asks, (came, asked.says, _nothing()))
     gap = abs(said - actual)
-    if gap <= max(asked.slack, asked.close * abs(actual)):
+    if number_text(said) == number_text(actual):
+        judged = "Exactly."
+    elif gap <= max(asked.slack, asked.close * abs(actual)):
         judged = "That is close."
     elif said > 0 and actual > 0:
         larger, times = max(said, actual), max(said, actual) / min(said, actual)
-        judged = f"Your number is {times:.1f} times too {'high' if larger == said else 'low'}."
+        shown = f"{times:,.1f}".removesuffix(".0")
+        judged = f"Your number is {shown} times too {'high' if larger == said else 'low'}."
     else:
         judged = f"That is {number_text(gap)} {asked.unit} apart."
     said_line = f"You predicted **{number_text(said)} {asked.unit}**."

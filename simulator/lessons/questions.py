@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from simulator.lessons import course, widgets
-from simulator.lessons.cards import Card
+from simulator.lessons.cards import Card, at_once
 from simulator.lessons.logbook import record
 
 __all__ = ["question"]
 
 
+@at_once
 def question(name: str, answer: str | None = None) -> Card | None:
     """Ask a question, or judge an answer to it, with the reason either way.
 
     Args:
         name: which question.
         answer: the option's letter; None asks with buttons.
-
-    Raises:
-        UnknownNameError: the course has no such question.
     """
-    asked = course.question(name)
+    try:
+        asked = course.question(name)
+    except course.UnknownNameError as error:
+        return Card("raised", str(error))
     if answer is None:
         widgets.ask_choice(
             asked.asks,

@@ -9,6 +9,7 @@ file) shows that text in the widget's place.
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,7 +49,7 @@ def ask_choice(
         index=None,
         layout=made.Layout(width="auto"),
     )
-    _show(made, words, asks, buttons, answered, otherwise)
+    _show(made, words, asks, buttons, answered, otherwise, "Do the buttons not work?")
 
 
 def ask_number(
@@ -63,7 +64,7 @@ def ask_number(
     words = Card(
         "prediction",
         asks,
-        (f"A number of {unit}. No field here? Write it into the call: `{otherwise}`",),
+        (f"{range_text(low, high, unit)} No field here? Write it into the call: `{otherwise}`",),
     )
     made = _widgets()
     if made is None:
@@ -79,10 +80,11 @@ def ask_number(
     def number(text: str) -> str:
         value = number_from(text)
         if not low <= value <= high:
-            return range_text(low, high, unit)
+            return range_text(low, high, unit, value)
         return answered(value)
 
-    _show(made, words, asks, field, number, otherwise, after=f"{unit}, then Enter")
+    fails = "Does the field not work?"
+    _show(made, words, asks, field, number, otherwise, fails, after=f"{unit}, then Enter")
 
 
 def number_text(value: float) -> str:
@@ -90,14 +92,15 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def range_text(low: float, high: float, unit: str) -> str:
-    """What numbers can be given, in a sentence."""
-    return f"Give a number from {number_text(low)} to {number_text(high)} ({unit})."
+def range_text(low: float, high: float, unit: str, given: float = 0.0) -> str:
+    """What numbers can be given, in a sentence, and how if what was `given` was none (NaN)."""
+    plainly = " Write it in plain digits, like 5000." if math.isnan(given) else ""
+    return f"Give a number from {number_text(low)} to {number_text(high)} ({unit}).{plainly}"
 
 
 def number_from(text: str) -> float:
-    """What a person means by a number: 12.5, 12,5, 5,000, $5,000 or 20 %; NaN if nothing."""
-    text = text.strip(" %$")
+    """What a person means by a number: 12.5, 12,5, 5,000, 5 000, $5,000, 20 %; NaN if nothing."""
+    text = re.sub(r"(?<=\d)[\s_'](?=\d{3}(?!\d))", "", text).strip(" \t\u00a0\u202f%$")
     if re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d*)?", text):
         text = text.replace(",", "")
     try:
@@ -124,12 +127,13 @@ def _show(
     control: Any,
     answered: Callable[[Any], str],
     otherwise: str,
+    fails: str,
     after: str = "",
 ) -> None:
     from IPython.display import display
 
     status = made.HTML(
-        f'<span style="opacity: 0.7">No buttons that work? Write '
+        f'<span style="opacity: 0.7">{fails} Write '
         f"<code>{html.escape(otherwise, quote=False)}</code> and run the cell.</span>"
     )
 

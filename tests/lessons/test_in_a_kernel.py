@@ -11,10 +11,10 @@ from nbformat import NotebookNode, v4
 
 CELLS = {
     "import": "from simulator.lessons import check, hint, predict, progress, question, show",
-    "ask": 'predict.choice("paid")',
+    "ask": 'predict.choice("our-books")',
     "ask-number": 'predict.number("rate")',
     "question": 'question("who-runs-a-tool")',
-    "reveal": 'predict.reveal("paid", 1000)',
+    "reveal": 'predict.reveal("our-books", 500)',
     "loop": (
         "def total_paid(payments):\n"
         "    total = 0\n"
@@ -34,13 +34,20 @@ CELLS = {
         "    return sum(max(0, c - owed.get(r, 0)) for r, c in paid)\n\n"
         'check("overpaid", overpaid)'
     ),
+    "first-line": (
+        'outcome = check("total_paid", sum)\n'
+        'predict.reveal("our-books", 500)\n'
+        'hint("total_paid")\n'
+        "1 + 1"
+    ),
+    "again": "outcome",
     "show": "from simulator import designs, replay\nshow(replay(designs.NAIVE))",
     "files": "import os\nsorted(name for name in os.listdir() if not name.startswith('progress'))",
 }
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[NotebookNode]]:
+def executed(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
     folder: Path = tmp_path_factory.mktemp("kernel")
     cells = [v4.new_code_cell(code, id=name) for name, code in CELLS.items()]
     notebook = v4.new_notebook(cells=cells)
@@ -53,7 +60,12 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Notebook
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REFUND_COURSE_PROGRESS", str(folder / "progress"))
         client.execute()
-    return {cell.id: cell.outputs for cell in notebook.cells}
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def outputs(executed: NotebookNode) -> dict[str, list[NotebookNode]]:
+    return {cell.id: cell.outputs for cell in executed.cells}
 
 
 def bundle(outputs: list[NotebookNode], place: int = 0) -> dict[str, Any]:
@@ -70,13 +82,35 @@ def test_a_question_is_a_widget_with_its_words_for_pages_without(
     assert "VBox" not in output["data"]["text/plain"]
 
 
+def test_who_can_not_use_a_widget_is_told_what_to_do(executed: NotebookNode) -> None:
+    widgets = str(executed.metadata.widgets)
+    assert "Do the buttons not work?" in widgets
+    assert "Does the field not work?" in widgets
+
+
 def test_a_card_is_text_and_html_with_the_same_words(
     outputs: dict[str, list[NotebookNode]],
 ) -> None:
     shown = bundle(outputs["reveal"])
-    for words in ("You made no prediction.", "The answer: ", "Two requests, two payments."):
+    for words in (
+        "You made no prediction.",
+        "The answer: ",
+        "Books hold what the service has heard",
+    ):
         assert words in shown["text/plain"]
         assert words in shown["text/html"]
+
+
+def test_a_card_shows_wherever_in_a_cell_it_is_made_and_once(
+    outputs: dict[str, list[NotebookNode]],
+) -> None:
+    checked, revealed, hinted, last = outputs["first-line"]
+    assert "Right: total_paid" in checked["data"]["text/plain"]
+    assert "You made no prediction." in revealed["data"]["text/plain"]
+    assert "Hint 1 of 3" in hinted["data"]["text/plain"]
+    assert last["data"]["text/plain"] == "2"
+    assert len(outputs["reveal"]) == 1, "as a cell's last value too"
+    assert len(outputs["again"]) == 1, "in another cell it shows again"
 
 
 def test_an_endless_loop_in_a_cell_is_stopped_with_a_sentence(

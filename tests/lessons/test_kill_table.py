@@ -92,7 +92,7 @@ def test_a_wrong_answer_gets_the_words_meant_for_it(row: Row) -> None:
     began = time.monotonic()
     outcome = checked(name, code)
     took = time.monotonic() - began
-    told = "\n".join((outcome.title, *outcome.paragraphs)).replace("**", "")
+    told = str(outcome)
     assert (outcome.kind, words in told) == (kind, True), told
     assert "Traceback" not in told
     assert f'hint("{name}")' in told
@@ -104,6 +104,35 @@ def test_an_answer_that_differs_in_a_wrong_way_is_explained_in_full() -> None:
     told = str(checked(name, code))
     for part in ("I called `overpaid(", "It returned `", "expected `", "Why it costs money: "):
         assert part in told
+
+
+def test_a_right_answer_that_changes_its_arguments_hears_of_it() -> None:
+    changes = (
+        "def total_paid(payments):\n"
+        "    total = 0\n"
+        "    while payments:\n"
+        "        total += payments.pop()\n"
+        "    return total"
+    )
+    outcome = checked("total_paid", changes)
+    assert outcome.kind == "right"
+    assert "it also changes `payments`" in str(outcome)
+    tidy = checked("total_paid", "def total_paid(payments):\n    return sum(payments)")
+    assert "also changes" not in str(tidy)
+
+
+def test_an_answer_that_is_right_only_until_it_is_asked_again_is_not_right() -> None:
+    fades = (
+        "calls = []\n"
+        "def total_paid(payments):\n"
+        "    calls.append(payments)\n"
+        "    if len(calls) > 5 and payments == [50_000]:\n"
+        "        return 0\n"
+        "    return sum(payments)"
+    )
+    outcome = checked("total_paid", fades)
+    assert outcome.kind == "wrong"
+    assert "keep nothing outside the function" in str(outcome)
 
 
 def test_a_wrong_answer_is_answered_the_same_every_time() -> None:

@@ -31,6 +31,30 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             "wrong",
             "first payment only",
         ),
+        (
+            "def total_paid(payments):\n"
+            "    total = 0\n"
+            "    for payment in payments:\n"
+            "        total += payment\n"
+            "        return total",
+            "wrong",
+            "Is your `return` inside the loop?",
+        ),
+        (
+            "def total_paid(payments):\n    return sum(payments) // 100",
+            "wrong",
+            "You turned cents into dollars",
+        ),
+        (
+            "def total_paid(payments):\n    return 0",
+            "wrong",
+            "There was one payment, of ",
+        ),
+        (
+            "def total_paid(payments):\n    if payments:\n        return sum(payments)",
+            "wrong",
+            "Nothing came back: is there a `return` on every way",
+        ),
         ("def total_paid(payments):\n    return max(payments or [0])", "wrong", "largest payment"),
         ("def total_paid(payments):\n    return 50_000", "wrong", "and for nothing else"),
         (
@@ -38,7 +62,7 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             "wrong",
             "a whole number of cents, and this is of type `float`",
         ),
-        ("def total_paid(payments):\n    print(sum(payments))", "wrong", "is there a `return`"),
+        ("def total_paid(payments):\n    print(sum(payments))", "wrong", "Your function printed `"),
         (
             "def total_paid(payments):\n    total = 0\n    for p in payments:\n        yield p",
             "wrong",
@@ -61,6 +85,16 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             "    return total",
             "wrong",
             "did not come to an end, so after a moment I stopped it",
+        ),
+        (
+            "def total_paid(payments):\n    print('here', '`')\n    return payments[0]",
+            "raised",
+            "(Your function printed: `here ``)",
+        ),
+        (
+            "def total_paid(payments):\n    print('round')\n    while True:\n        pass",
+            "wrong",
+            "(Your function printed: `round`)",
         ),
         ("def total_paid():\n    return 0", "wrong", "does not take what I give it"),
         ("total_paid = sum([50_000])", "wrong", "Give me the function itself"),

@@ -9,7 +9,7 @@ TOOLS = {
     "send_apology_email": "write",
     "estimate_refund": "read",
     "buy_return_label": "write",
-    "get_or_create_customer": "write",
+    "get_voucher_code": "write",
 }
 
 SUMS = "    sums = {}\n    for refund, cents in paid:\n"
@@ -17,7 +17,7 @@ SUMS = "    sums = {}\n    for refund, cents in paid:\n"
 WRONG: dict[str, list[tuple[str, str, str]]] = {
     "sort_tools": [
         (
-            f"sort_tools = {TOOLS | {'get_or_create_customer': 'read'}}",
+            f"sort_tools = {TOOLS | {'get_voucher_code': 'read'}}",
             "wrong",
             "A name that begins with `get` promises nothing",
         ),
@@ -114,7 +114,7 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             f"{SUMS}        sums[refund] = sums.get(refund, 0) + cents\n"
             "    return sum(max(0, total - owed[refund]) for refund, total in sums.items())",
             "raised",
-            "stopped with KeyError: 'refund-1'",
+            "dict for a key that it does not have",
         ),
         (
             "def overpaid(paid, owed):\n"
@@ -133,73 +133,155 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             "    extra += sum(max(0, t - owed.get(r, 0)) for r, t in sums.items())\n"
             "    return extra",
             "wrong",
-            "expected `",
+            "keep nothing outside the function",
+        ),
+        (
+            "def overpaid(paid, owed):\n"
+            f"{SUMS}        sums[refund] = sums.get(refund, 0) + cents\n"
+            "    return sum(total - owed.get(refund, 0) for refund, total in sums.items())",
+            "wrong",
+            "`max(0, …)`, refund by refund",
+        ),
+        (
+            "def overpaid(paid, owed):\n"
+            f"{SUMS}        sums[refund] = sums.get(refund, 0) + cents\n"
+            "    return sum(abs(total - owed.get(refund, 0)) for refund, total in sums.items())",
+            "wrong",
+            "`abs` counts what is still missing",
+        ),
+        (
+            "def overpaid(paid, owed):\n"
+            "    return sum(max(0, c - owed.get(r, 0)) for r, c in dict(paid).items())",
+            "wrong",
+            "A dict keeps one value for each refund",
+        ),
+        (
+            "def overpaid(paid, owed):\n"
+            f"{SUMS}        sums[refund] = sums.get(refund, 0) + cents\n"
+            "    return sum(max(0, t - owed.get(r, 0)) for r, t in sums.items()) // 100",
+            "wrong",
+            "You turned cents into dollars",
+        ),
+        (
+            "def overpaid(owed, paid):\n    return 0",
+            "wrong",
+            "parameters are in another order: it should be `overpaid(paid, owed)`",
+        ),
+        (
+            "def overpaid(paid, owed):\n    print('half way')\n    return 1",
+            "wrong",
+            "(Your function printed: `half way`)",
         ),
     ],
     "expected_payments": [
         (
-            "def expected_payments(lost, attempts):\n    return 1 + lost",
+            "def expected_payments(p, attempts):\n    return 1 + p",
             "wrong",
             "You stop at the second payment",
         ),
         (
-            "def expected_payments(lost, attempts):\n    return 1 + lost + lost**2",
+            "def expected_payments(p, attempts):\n    return 1 + p + p**2",
             "wrong",
             "always three",
         ),
         (
-            "def expected_payments(lost, attempts):\n    return 1 + lost * (attempts - 1)",
+            "def expected_payments(p, attempts):\n    return 1 + p * (attempts - 1)",
             "wrong",
             "The third is sent only if",
         ),
         (
-            "def expected_payments(lost, attempts):\n"
-            "    return sum(lost**k for k in range(1, attempts + 1))",
+            "def expected_payments(p, attempts):\n"
+            "    return sum(p**k for k in range(1, attempts + 1))",
             "wrong",
             "begins one step too late",
         ),
         (
-            "def expected_payments(lost, attempts):\n"
-            "    return sum(lost**k for k in range(attempts + 1))",
+            "def expected_payments(p, attempts):\n"
+            "    return sum(p**k for k in range(attempts + 1))",
             "wrong",
             "one term too many",
         ),
         (
-            "def expected_payments(lost, attempts):\n"
-            "    return sum(lost**k for k in range(attempts - 1))",
+            "def expected_payments(p, attempts):\n"
+            "    return sum(p**k for k in range(attempts - 1))",
             "wrong",
             "one term too few",
         ),
         (
-            "def expected_payments(lost, attempts):\n    return lost ** (attempts - 1)",
+            "def expected_payments(p, attempts):\n    return p ** (attempts - 1)",
             "wrong",
             "all attempts are used up",
         ),
         (
-            "def expected_payments(lost, attempts):\n    return attempts",
+            "def expected_payments(p, attempts):\n    return attempts",
             "wrong",
             "That is the most it can be",
         ),
         (
-            "def expected_payments(lost, attempts):\n    return lost if attempts > 1 else 0",
+            "def expected_payments(p, attempts):\n    return p if attempts > 1 else 0",
             "wrong",
             "at least twice",
         ),
         (
-            "def expected_payments(lost, attempts):\n    return 1 / (1 - lost)",
+            "def expected_payments(p, attempts):\n    return 1 / (1 - p)",
             "wrong",
             "never gives up",
         ),
         (
-            "def expected_payments(lost, attempts):\n    return (1 - lost**attempts) / (1 - lost)",
+            "def expected_payments(p, attempts):\n    return (1 - p**attempts) / (1 - p)",
             "raised",
             "ZeroDivisionError",
         ),
         (
-            "def expected_payments(lost, attempts):\n"
-            "    return 1 + expected_payments(lost, attempts) * lost",
+            "def expected_payments(p, attempts):\n"
+            "    return 1 + expected_payments(p, attempts) * p",
             "raised",
-            "it called itself again and again",
+            "Line 2 of your cell, `return 1 + expected_payments(p, attempts) * p`, called itself "
+            "again and again until Python gave up. Where",
+        ),
+        (
+            "def expected_payments(p, attempts):\n    return (1 - p ** attempts) / (1 - p ** 1)",
+            "raised",
+            "`return (1 - p ** attempts) / (1 - p ** 1)`",
+        ),
+        (
+            "def expected_payments(p, attempts):\n    return p * attempts",
+            "wrong",
+            "You multiply the two",
+        ),
+        (
+            "def expected_payments(p, attempts):\n    return p**attempts",
+            "wrong",
+            "every answer is lost",
+        ),
+        (
+            "def expected_payments(p, attempts):\n"
+            "    return sum(k * p ** (k - 1) * (1 - p) for k in range(1, attempts + 1))",
+            "wrong",
+            "whose last answer is lost as well",
+        ),
+        (
+            "def expected_payments(p, attempts):\n"
+            "    return sum(k * p ** (k - 1) * (1 - p) for k in range(1, attempts))",
+            "wrong",
+            "use up all attempts",
+        ),
+        (
+            "def expected_payments(p, attempts):\n"
+            "    return int(sum(p**k for k in range(attempts)))",
+            "wrong",
+            "You cut the average",
+        ),
+        (
+            "def expected_payments(p, attempts):\n"
+            "    return round(sum(p**k for k in range(attempts)))",
+            "wrong",
+            "You round the average",
+        ),
+        (
+            "def expected_payments(p, attempts):\n    return 1 + p * attempts",
+            "wrong",
+            "Of the attempts, the first is sent (and paid) with probability 1. The average is",
         ),
     ],
 }
