@@ -122,15 +122,17 @@ def test_a_right_answer_that_changes_its_arguments_hears_of_it() -> None:
 
 
 def test_an_answer_that_is_right_only_until_it_is_asked_again_is_not_right() -> None:
-    fades = (
-        "calls = []\n"
-        "def total_paid(payments):\n"
-        "    calls.append(payments)\n"
-        "    if len(calls) > 5 and payments == [50_000]:\n"
-        "        return 0\n"
-        "    return sum(payments)"
-    )
-    outcome = checked("total_paid", fades)
+    calls: list[list[int]] = []
+
+    def total_paid(payments: list[int]) -> int:
+        calls.append(payments)
+        return 0 if payments == [50_000] and len(calls) == last else sum(payments)
+
+    last = -1
+    assert check("total_paid", total_paid).kind == "right"
+    last = len(calls)  # the same call in the next check, which goes the same way
+    calls.clear()
+    outcome = check("total_paid", total_paid)
     assert outcome.kind == "wrong"
     assert "keep nothing outside the function" in str(outcome)
 

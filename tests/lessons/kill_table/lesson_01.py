@@ -245,6 +245,11 @@ WRONG: dict[str, list[tuple[str, str, str]]] = {
             "`return (1 - p ** attempts) / (1 - p ** 1)`",
         ),
         (
+            "def expected_payments(p, attempts):\n    return p ** '`attempts`'",
+            "raised",
+            "stopped with `TypeError: unsupported operand type(s) for ** or pow(): 'float'",
+        ),
+        (
             "def expected_payments(p, attempts):\n    return p * attempts",
             "wrong",
             "You multiply the two",
