@@ -17,6 +17,7 @@ import resource
 import time
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import simpy
 
@@ -110,20 +111,39 @@ def table_a() -> None:
 # 2. Many clients
 
 
-def fleet(clients: int) -> Load:
+def fleet(clients: int, **settings: Any) -> Load:
     """The storm after an outage, with a provider that grows with its clients."""
-    return storm(clients, FullJitter(), provider=Provider(service=8.0 / clients))
+    provider = Provider(service=8.0 / clients, law=settings.pop("law", "constant"))
+    return storm(clients, FullJitter(), provider=provider, **settings)
+
+
+def timeouts(clients: int) -> None:
+    """As many SimPy processes with six timeouts each, and nothing else."""
+    env, luck = simpy.Environment(), random.Random(1)
+
+    def client() -> simpy.events.ProcessGenerator:
+        for _ in range(6):
+            yield env.timeout(30.0 * luck.random())
+
+    for _ in range(clients):
+        env.process(client())
+    env.run()
 
 
 def growth() -> None:
-    """Cost of a call with 1,000 and with 100,000 clients."""
-    few, many = fleet(1_000).calls, fleet(100_000).calls
-    small = seconds(lambda: fleet(1_000), 9) / few
-    large = seconds(lambda: fleet(100_000), 2) / many
-    print(
-        f"a call with 1,000 clients {1e6 * small:.1f} µs, with 100,000 {1e6 * large:.1f} µs: "
-        f"{large / small:.2f} times"
-    )
+    """Cost of a call with 1,000 and with 100,000 clients, beside SimPy's own growth."""
+    lossy = {"law": "exponential", "network": 0.02, "lose_request": 0.01, "lose_response": 0.01}
+    for name, settings in (("a call", {}), ("a call over a lossy network", lossy)):
+        few, many = (fleet(clients, **settings).calls for clients in (1_000, 100_000))
+        small = seconds(lambda settings=settings: fleet(1_000, **settings), 20) / few
+        large = seconds(lambda settings=settings: fleet(100_000, **settings), 3) / many
+        print(
+            f"{name}: with 1,000 clients {1e6 * small:.1f} µs, with 100,000 {1e6 * large:.1f} µs: "
+            f"{large / small:.2f} times"
+        )
+    small = seconds(lambda: timeouts(1_000), 9) / 6_000
+    large = seconds(lambda: timeouts(100_000), 2) / 600_000
+    print(f"(a bare SimPy timeout: {large / small:.2f} times, the queue and the caches)")
 
 
 def million() -> None:

@@ -21,9 +21,9 @@ from simulator.service.retry import Retry, next_delay
 __all__ = ["Fleet"]
 
 Step = Generator[simpy.Timeout, Any, None]
-Answer = Generator[simpy.Timeout, Any, str]
 
-FORBIDDEN = "forbidden"  # a guard said no: nothing was sent, and nothing will be
+AGAIN = "again"  # it failed, and will be sent again
+FORBIDDEN = "forbidden"  # a guard said no before the first send
 
 
 @dataclass
@@ -79,85 +79,88 @@ class Fleet:
             if rate is not None:
                 now = rate(env.now) if callable(rate) else rate
                 yield env.timeout(luck.exponential(1.0 / now))
-            if self.think is None:
-                env.process(self.want(number, number))
-            else:
-                env.process(self.go_on_wanting(number, self.think))
+            env.process(self.client(number))
 
-    def go_on_wanting(self, client: int, think: float) -> Step:
-        """A closed-loop client: one refund after the other."""
-        thinking = Luck(self.seed, THINK, client)
-        for nth in count():
-            yield from self.want(client, client + nth * self.clients)
-            yield self.env.timeout(thinking.exponential(think))
-
-    def want(self, client: int, number: int) -> Step:
-        """Refund `number` is wanted, until it is answered or given up."""
-        env = self.env
-        guard = self.guards[client % len(self.guards)] if self.guards else None
-        refund = Refund(number, env.now, self.backoffs.branch(number))
-        self.asked += 1
-        outcome = FORBIDDEN
-        if guard is None or guard.may_send(env.now):
-            outcome = yield from self.attempts(refund, guard, 0)
-        self.last = env.now
-        if outcome == PAID:
-            self.answered += 1
-            self.latencies.append(env.now - refund.asked)
-            self.counts.goodput[self.row(env.now)] += 1
-        else:
-            self.gave_up += 1
-
-    def attempts(self, refund: Refund, guard: Guard | None, layer: int) -> Answer:
-        """Layer `layer` of retries: each attempt is all the attempts of the layer below.
+    def client(self, number: int) -> Step:
+        """One client wants a refund until it is answered or given up; with `think`, then another.
 
         How a send ends is known when it reaches the provider, so the wait for the answer and the
-        wait before the next attempt are one event. With a guard they are two: it must hear of
-        the failure when it happens.
+        wait before the next send are one event. With a guard they are two: it must hear of the
+        failure when it happens.
         """
-        env, policy = self.env, self.layers[layer]
-        attempt = 0
-        delay: float | None = None
-        while True:
-            if layer + 1 < len(self.layers):
-                outcome = yield from self.attempts(refund, guard, layer + 1)
-                ends = env.now
-            else:
+        env = self.env
+        guard = self.guards[number % len(self.guards)] if self.guards else None
+        for nth in count():
+            refund = self.wish(number + nth * self.clients)
+            outcome = failure = FORBIDDEN
+            allowed = guard is None or guard.may_send(env.now)
+            while allowed:
                 patience = env.now + self.timeout
                 luck, leg = self.send(refund)
                 if 0.0 < leg <= self.timeout:
                     yield env.timeout(leg)
                 outcome, ends = self.outcome(refund, luck, leg, patience)
-                if guard is not None or outcome == PAID:
-                    yield env.timeout(ends - env.now)
                 if guard is not None:
+                    yield env.timeout(ends - env.now)
                     self.tell(guard, refund, outcome)
-                if outcome not in (PAID, SILENCE):
-                    self.counts.rejected[self.row(ends)] += 1
-            if outcome in (PAID, FORBIDDEN):
-                return outcome
-            limited = outcome == LIMITED
+                if outcome != PAID:
+                    failure = outcome
+                    outcome, ends = self.go_on(refund, failure, ends)
+                if ends > env.now:
+                    yield env.timeout(ends - env.now)
+                if outcome != AGAIN:
+                    break
+                allowed = guard is None or guard.may_retry(env.now, failure)
+            self.learn(refund, paid=outcome == PAID)
+            if self.think is None:
+                return
+            thinking = Luck(self.seed, THINK, number, nth)
+            yield env.timeout(thinking.exponential(self.think))
+
+    def wish(self, number: int) -> Refund:
+        """A refund is wanted."""
+        self.asked += 1
+        return Refund(number, self.env.now, self.backoffs.branch(number), len(self.layers))
+
+    def learn(self, refund: Refund, paid: bool) -> None:
+        """Its client has the answer, or gave up."""
+        self.last = now = self.env.now
+        if paid:
+            self.answered += 1
+            self.latencies.append(now - refund.asked)
+            self.counts.goodput[self.row(now)] += 1
+        else:
+            self.gave_up += 1
+
+    def go_on(self, refund: Refund, failure: str, ends: float) -> tuple[str, float]:
+        """After a failure at `ends`: AGAIN and when, or what it was, if nobody sends again.
+
+        The innermost layer that still wants to sends again; the layers within it begin anew.
+        """
+        if failure != SILENCE:
+            self.counts.rejected[self.row(ends)] += 1
+        limited = failure == LIMITED
+        for layer in range(len(self.layers) - 1, -1, -1):
             delay = next_delay(
-                policy,
-                attempt,
+                self.layers[layer],
+                refund.attempts[layer],
                 refund.luck,
-                previous=delay,
+                previous=refund.delays[layer],
                 retry_after=self.desk.provider.retry_after if limited else None,
                 longest_retry_after=self.longest_retry_after,
                 elapsed=ends - refund.asked,
                 deadline=self.deadline,
             )
-            again = ends if delay is None else ends + delay
-            if delay is not None and refund.late <= again:
-                again, outcome = refund.late, PAID
-            if again > env.now:
-                yield env.timeout(again - env.now)
-            if delay is None or outcome == PAID:
-                return outcome
-            if guard is not None and not guard.may_retry(env.now, outcome):
-                return FORBIDDEN
+            refund.delays[layer] = delay
+            if delay is None:
+                refund.attempts[layer] = 0
+                continue
             if self.throttles_count or not limited:
-                attempt += 1
+                refund.attempts[layer] += 1
+            if refund.late <= ends + delay:
+                return PAID, refund.late
+            return AGAIN, ends + delay
+        return failure, ends
 
     def send(self, refund: Refund) -> tuple[Luck, float]:
         """One call leaves: its luck, and the seconds until it reaches the provider (inf: lost)."""

@@ -93,16 +93,29 @@ class Provider:
 class Refund:
     """One refund that somebody waits for, and what the provider did about it."""
 
-    __slots__ = ("asked", "effects", "failure", "late", "luck", "number", "recorded", "sends")
+    __slots__ = (
+        "asked",
+        "attempts",
+        "delays",
+        "effects",
+        "failure",
+        "late",
+        "luck",
+        "number",
+        "recorded",
+        "sends",
+    )
 
-    def __init__(self, number: int, asked: float, luck: Luck) -> None:
+    def __init__(self, number: int, asked: float, luck: Luck, layers: int = 1) -> None:
         self.number = number
         self.asked = asked
         self.luck = luck
         self.sends = 0
+        self.attempts = [0] * layers  # that failed, in each layer of retries
+        self.delays: list[float | None] = [None] * layers  # the last one, in each layer
         self.effects = 0  # how often money moved
         self.recorded = -inf  # when the provider recorded the key
-        self.failure: str | None = None  # how its last send failed
+        self.failure: str | None = None  # how its last send failed, once one did
         self.late = inf  # when the first answer to an abandoned send will come
 
 
