@@ -14,6 +14,7 @@ from simulator.experiments.statistics import mean_interval, rate_interval
 from simulator.experiments.storm import Load, Provider, Spike, TokenBucket, UpAndDown, storm
 from simulator.experiments.storm.luck import Luck
 from simulator.service.retry import (
+    Decorrelated,
     Exponential,
     Fixed,
     FullJitter,
@@ -164,6 +165,19 @@ def test_three_attempts_in_five_layers_are_243_calls() -> None:
     assert load.calls == 243  # the Builders' Library's figure
 
 
+def test_the_innermost_layer_is_asked_first_and_begins_anew_for_the_one_outside_it() -> None:
+    load = storm(1, [Fixed(10.0, 2), Fixed(1.0, 3)], outages=((0.0, 1e9),), timeout=1.0)
+    calls = load.series["calls"]
+    assert list(calls[calls > 0].index) == [0, 2, 4, 15, 17, 19]
+
+
+def test_decorrelated_clients_remember_their_last_delay() -> None:
+    chain = Decorrelated(1.0, 1_000.0, max_attempts=None)
+    load = storm(100, chain, outages=((0.0, 1e9),), horizon=200.0)
+    # Without memory each delay is U(1, 3), and a client sends every third second: 67 times.
+    assert load.calls / 100 < 40
+
+
 def test_something_below_that_retries_pays_twice_though_the_client_called_once() -> None:
     # case B78: the client never retries, a proxy does
     slow = {"provider": Provider(service=1.5), "outages": (), "timeout": 1.0}
@@ -201,6 +215,21 @@ def test_a_run_ends_at_its_horizon_whoever_waits() -> None:
     assert (load.waiting, load.time_to_drain) == (10, math.inf)
     assert len(load.series) == 50
     assert "10 still waiting after 50 s" in str(load)
+
+
+def test_a_run_that_ends_before_all_have_come_has_not_drained() -> None:
+    load = storm(100, NoRetry(), outages=(), arrivals=1.0, horizon=10.0)
+    assert load.asked < 100
+    assert load.waiting == 0
+    assert load.time_to_drain == math.inf
+    assert len(load.series) == 10
+
+
+def test_a_late_answer_ends_the_wait_for_the_next_attempt() -> None:
+    slow = Provider(service=2.0, latency=0.5)
+    load = storm(1, Fixed(5.0, 3), provider=slow, outages=(), late_answers=True)
+    assert load.latencies == [2.5]
+    assert load.calls == 1
 
 
 def test_a_message_that_outlasts_its_client_s_patience_still_arrives() -> None:
