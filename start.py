@@ -515,6 +515,13 @@ def main(arguments: Sequence[str]) -> int:
     if command not in known:
         say(f"There is no command {command!r}. Choose one of: {', '.join(known)}.")
         return 2
+    if command == "test" and rest and rest[0] in ("-h", "--help"):
+        print(
+            "Usage: python3 start.py test [PYTEST OPTIONS]\n\n"
+            "Lint, format, types, then every test and notebook. What follows is given to pytest:\n"
+            "    python3 start.py test tests/test_cli.py -k fault"
+        )
+        return 0
     try:
         extras = {**SIMULATOR, **{name: extra for name, (_, extra) in LESSONS.items()}}
         python, own = choose_python(extras.get(command, ("all",)))

@@ -394,3 +394,15 @@ def test_arguments_are_for_pytest_and_pytest_comes_last() -> None:
     assert list(steps) == ["lint", "format", "types", "tests"]
     assert steps["tests"][-2:] == ["-k", "retry"]
     assert "retry" not in str([steps[name] for name in ("lint", "format", "types")])
+
+
+def test_help_of_test_says_what_it_does_and_runs_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "start.py"), "test", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    assert done.stdout.startswith("Usage: python3 start.py test [PYTEST OPTIONS]")
+    assert "---" not in done.stdout

@@ -15,7 +15,8 @@ from simulator.cli.history import draw
 from simulator.experiments.explore import Exploration, explore
 from simulator.experiments.replay import replay
 from simulator.experiments.simulate import Estimate, simulate
-from simulator.service.designs import LADDER
+from simulator.experiments.verdict import sentences
+from simulator.service.designs import LADDER, SAFE
 from simulator.world.faults import Rates, lose_response
 from simulator.world.scenario import AgentSettings, Scenario
 
@@ -44,6 +45,13 @@ SETTINGS = {
     "MEMORY_RECORD": Scenario.double_click,
     "PROVIDER_KEY": Scenario.two_partial_refunds,
 }
+#: Settings in which SAFE is tried too, with one fault.
+ELSEWHERE = (
+    Scenario.double_click,
+    Scenario.two_partial_refunds,
+    Scenario.resubmitted_elsewhere,
+    Scenario.new_thought,
+)
 #: Faults in a history at most. All but SAFE fall with one.
 MAX_FAULTS = 2
 #: An agent that thinks anew when it hears nothing, and asks the other instance: without it a key
@@ -149,10 +157,16 @@ def run(out: Path, *, refunds: int, seed: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     found = counterexamples()
+    click.echo("\nWhat can be wrong with a history:\n")
+    for name, sentence in sentences().items():
+        click.echo(f"  {name:20} {sentence}")
     for number, exploration in enumerate(found, 1):
         click.echo(f"\n=== {number}. {heading(exploration)}\n")
         if exploration.counterexample:
             click.echo(exploration.counterexample.text)
+    click.echo("\nThe last one with one fault in the settings that broke others:\n")
+    for setting in ELSEWHERE:
+        click.echo(f"    {explore(SAFE, setting(), max_faults=1)}")
     for number, exploration in enumerate(
         tqdm(found, desc="pictures", delay=2, leave=False, disable=None), 1
     ):

@@ -17,7 +17,7 @@ from simulator.service.schemas import InvalidRequest, minor_units
 from simulator.world.scenario import Intent
 from simulator.world.world import World
 
-__all__ = ["ALWAYS", "AT_QUIESCENCE", "INVARIANTS", "Facts", "Verdict", "judge"]
+__all__ = ["ALWAYS", "AT_QUIESCENCE", "INVARIANTS", "Facts", "Verdict", "judge", "sentences"]
 
 
 class Verdict(frozenset[str]):
@@ -272,6 +272,14 @@ INVARIANTS: tuple[str, ...] = (
     "books_differ",
     "audit_gap",
 )
+
+
+def sentences() -> dict[str, str]:
+    """What each invariant stands for, in a sentence, in the order of `INVARIANTS`."""
+    checks = {check.__name__: check for check in (*ALWAYS, stuck, *AT_QUIESCENCE)}
+    return {
+        name: (checks[name].__doc__ or "").split("\n")[0] for name in INVARIANTS if name in checks
+    }
 
 
 def judge(world: World) -> Verdict:

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from simulator import Design, Scenario, designs, faults, replay
-from simulator.experiments.verdict import ALWAYS, AT_QUIESCENCE, INVARIANTS, Verdict
+from simulator.experiments.verdict import (
+    ALWAYS,
+    AT_QUIESCENCE,
+    INVARIANTS,
+    Verdict,
+    sentences,
+)
 from simulator.service import silence
 from simulator.service.answers import Answer, FromRecord
 from simulator.service.outbox import Outbox
@@ -175,3 +181,10 @@ def test_what_a_human_has_to_decide_stays_reserved_and_a_refusal_beside_it_is_tr
     )
     assert run.verdict == frozenset()
     assert len(run.tasks) == 1
+
+
+def test_every_judged_invariant_has_its_sentence() -> None:
+    said = sentences()
+    assert list(said) == [name for name in INVARIANTS if name != "unapproved_refund"]
+    assert all(sentence.endswith(".") for sentence in said.values())
+    assert said["double_refund"] == "An intent was paid more than once."
