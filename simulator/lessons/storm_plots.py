@@ -55,11 +55,13 @@ def calls_after_outage(
     Args:
         loads: runs of the same storm, by policy.
         capacity: refunds a second that the provider can do.
-        until: seconds to show; by default until all but the slowest have ended, at most 155.
+        until: seconds to show; by default until all but the slowest have ended, or at most until
+            140 s after the outage.
     """
     ends = sorted(load.horizon for load in loads.values())
     if until is None:
-        until = min(150.0, ends[-2] if len(ends) > 1 else ends[-1]) + 5
+        after = max(load.after for load in loads.values())
+        until = min(after + 140.0, ends[-2] if len(ends) > 1 else ends[-1]) + 5
     columns = 2 if len(loads) > 3 else 1
     rows = -(-len(loads) // columns)
     figure, grid = new_figure(
@@ -93,7 +95,11 @@ def calls_after_outage(
         grey = {"facecolor": OUTAGE, "edgecolor": "none", "pad": 1.5}
         down = load.outage + 0.2 * length
         first.text(down, top / 2, "down", va="center", fontsize=13, bbox=grey)
-        first.annotate(
+        # Where no calls run through the words; if they do everywhere, in the last panel.
+        quiet = [
+            a for a, name in zip(panels, loads, strict=False) if _ends_below(shown[name], capacity)
+        ]
+        (quiet or panels[: len(loads)][-1:])[0].annotate(
             f"it can do {capacity:.0f}/s",
             (until, capacity),
             xytext=(-4, 5),
@@ -138,6 +144,12 @@ def _seconds(load: Load, begin: float, end: float) -> tuple[Any, Any, Any]:
     rows = [at * step for at in range(int(begin / step), int(end / step) + 1)]
     series = load.series.reindex(rows, fill_value=0.0)
     return series.index.to_numpy(), series["calls"].to_numpy(), series["goodput"].to_numpy()
+
+
+def _ends_below(shown: tuple[Any, Any, Any], level: float) -> bool:
+    """Whether the calls of the last two fifths stay below a level."""
+    _, calls, _ = shown
+    return bool(calls[3 * len(calls) // 5 :].max() < level)
 
 
 def beat(loads: Mapping[str, Load], *, before: float = 100.0, after: float = 50.0) -> CourseFigure:
