@@ -168,8 +168,11 @@ def test_a_fault_that_finds_no_step_is_not_passed_over(call: Call) -> None:
     assert (
         "There is no step 'provider.refnd', time 1: did you mean 'provider.refund'?" in result.err
     )
+    assert result.code == 2
+    assert result.out == ""
     result = call("replay", "NAIVE", "-f", "lose_response:provider.refund:7")
     assert "There is no step 'provider.refund', time 7: it was taken 1 times." in result.err
+    assert result.code == 0
 
 
 def test_what_cannot_be_written_is_said_without_a_traceback(call: Call, tmp_path: Path) -> None:

@@ -44,15 +44,19 @@ PICTURE = _Picture()
 def show(run: Run, picture: Path | None) -> None:
     """Prints a history, and draws it if that is wanted.
 
-    Says, on stderr, which faults never struck and which steps there were: a misspelled step
-    would otherwise look like a design that withstands it.
+    Says, on stderr, which faults never struck and which steps there were. A step that was never
+    taken at all is a bad argument: the history would look like a design that withstands it.
     """
-    click.echo(run.text)
     steps = [name for step in run.steps for name in (step.name, step.what)]
+    unknown = False
     for fault in run.unstruck:
         times = steps.count(fault.step)
+        unknown = unknown or not times
         hint = f"it was taken {times} times." if times else suggestion(fault.step, steps)
         click.echo(f"There is no step {fault.step!r}, time {fault.nth}: {hint}", err=True)
+    if unknown:
+        raise click.exceptions.Exit(2)
+    click.echo(run.text)
     if picture:
         draw(run, picture)
         click.echo(f"Drawn into {picture}.", err=True)
