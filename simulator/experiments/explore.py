@@ -190,6 +190,8 @@ def faults_at(
 
 def _places(kind: str, step: Step) -> tuple[str, ...]:
     if kind in ("crash", "pause"):
+        if step.process == "provider":
+            return ()  # it has a crash of its own
         return CALL_PLACES if step.call else TRANSACTION_PLACES
     if kind in PROVIDER_KINDS and not step.what.startswith("provider."):
         return ()
@@ -202,7 +204,7 @@ def _sizes(kind: str, step: Step, design: Design, scenario: Scenario) -> tuple[f
     """How long a fault lasts: past the neighbour, the timeout, the lease, the key's life."""
     if kind not in LASTING:
         return (0.0,)
-    tool = step.what.startswith("tool.")
+    tool = step.what.startswith(("tool.", "approval."))
     patience = scenario.agent.patience if tool else PROVIDER_TIMEOUT
     lease = design.dispatch.lease if isinstance(design.dispatch, Outbox) else None
     past_lease = (lease or 30.0) + 10.0

@@ -17,6 +17,8 @@ __all__ = ["LANES", "Picture", "Row", "Span", "arrange", "lanes_of", "payments"]
 LANES = (
     "customer",
     "agent",
+    "approver",
+    "back office",
     "backend-1",
     "backend-2",
     "broker",

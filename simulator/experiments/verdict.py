@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from simulator.service.operations import FINAL, is_legal
-from simulator.service.schemas import InvalidRequest, minor_units
+from simulator.service.schemas import EXPONENTS, InvalidRequest, minor_units
 from simulator.world.scenario import Intent
 from simulator.world.world import World
 
@@ -40,7 +40,10 @@ class Facts:
     """What is true of a finished world, looked up once.
 
     Attributes:
-        paid: payments per intent. paid_on: minor units per (tenant, order).
+        ours: payments that we asked for. paid: how many per intent.
+        paid_on: minor units per (tenant, order), whoever moved them.
+        never_heals: whether the scenario holds what no time mends: a poisoned event, an error
+            that the provider replays.
         operations: (id, tenant, order, intent, status) as our database has them.
         tasked: ids of operations with an open question for a human.
     """
@@ -50,15 +53,20 @@ class Facts:
         rows = world.database.rows
         self.paid: dict[str, int] = {intent.id: 0 for intent in world.scenario.intents}
         self.paid_on: dict[tuple[str, str], int] = {}
+        self.ours = [effect for effect in world.provider.ledger if not effect.source]
         for effect in world.provider.ledger:
-            self.paid[effect.intent] += 1
-            order = (world.scenario.intent(effect.intent).tenant_id, effect.order_id)
+            order = (effect.tenant_id, effect.order_id)
             self.paid_on[order] = self.paid_on.get(order, 0) + effect.amount
+        for effect in self.ours:
+            self.paid[effect.intent] += 1
         self.operations: list[Any] = []
         self.tasked: set[str] = set()
         if world.design.record.durable:
             self.tasked = {row[0] for row in rows("SELECT operation_id FROM tasks")}
             self.operations = rows(OPERATIONS)
+        provider = world.scenario.provider
+        replays_errors = provider.errors > 0 and provider.semantics in ("stripe-v1", "ietf")
+        self.never_heals = bool(world.scenario.poison) or replays_errors
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
         self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
 
@@ -83,7 +91,17 @@ class Facts:
             not intent.owed
             or intent.id in self.world.provider.declined
             or remaining < intent.amount
+            or (self.needs_consent(intent) and not self.may_go(intent))
         )
+
+    def needs_consent(self, intent: Intent) -> bool:
+        """Whether the shop lets nobody refund this much alone."""
+        limit = self.world.scenario.consent_above * 10 ** EXPONENTS[intent.currency]
+        return bool(intent.amount > limit)
+
+    def may_go(self, intent: Intent) -> bool:
+        """Whether somebody was told that this refund is approved."""
+        return intent.id in self.world.agreed
 
 
 def double_refund(facts: Facts) -> bool:
@@ -98,7 +116,7 @@ def over_refund(facts: Facts) -> bool:
 
 def unauthorized_refund(facts: Facts) -> bool:
     """Paid without the right for exactly this: to nobody's wish, or another sum or order."""
-    for effect in facts.world.provider.ledger:
+    for effect in facts.ours:
         intent = facts.world.scenario.intent(effect.intent)
         asked = (intent.order_id, intent.amount, intent.currency)
         if not intent.owed or (effect.order_id, effect.amount, effect.currency) != asked:
@@ -106,19 +124,44 @@ def unauthorized_refund(facts: Facts) -> bool:
     return False
 
 
+def unapproved_refund(facts: Facts) -> bool:
+    """Paid without the consent for exactly this, of another person, to the order as it was."""
+    world = facts.world
+    for effect in facts.ours:
+        if not facts.needs_consent(world.scenario.intent(effect.intent)):
+            continue
+        what = (effect.intent, effect.order_id, effect.amount, effect.currency)
+        touched = [
+            other.time
+            for other in world.provider.ledger
+            if other.source
+            and (other.tenant_id, other.order_id) == (effect.tenant_id, effect.order_id)
+        ]
+        if not any(
+            consent[1:5] == what
+            and consent.time <= effect.time
+            and not any(consent.time <= time <= effect.time for time in touched)
+            for consent in world.consents
+        ):
+            return True
+    return False
+
+
 def conflict_ignored(facts: Facts) -> bool:
     """A request came again with another payload, and was not refused."""
     scenario = facts.world.scenario
-    for request, answer in facts.world.answers:
+    for request, answer in facts.world.backends.answers:
         intent = scenario.intent(request.session.intent_id)
+        if request.call.name != "issue_refund" or not intent.owed:
+            continue
         if answer.kind in ("done", "verifying") and _differs(request.call.arguments, intent):
             return True
     return False
 
 
 def _differs(arguments: Any, intent: Intent) -> bool:
-    amount = _amount(str(arguments["amount"]), intent.currency)
-    return amount != intent.amount or arguments["order_id"] != intent.order_id
+    amount = _amount(str(arguments.get("amount")), intent.currency)
+    return amount != intent.amount or arguments.get("order_id") != intent.order_id
 
 
 @lru_cache
@@ -138,7 +181,7 @@ def false_answer(facts: Facts) -> bool:
     """A final statement was untrue when made, or is at the end."""
     world = facts.world
     first_paid: dict[str, int] = {}
-    for effect in world.provider.ledger:
+    for effect in facts.ours:
         first_paid.setdefault(effect.intent, effect.time)
     for told in world.told:
         paid_at = first_paid.get(told.intent)
@@ -181,7 +224,7 @@ def stuck(facts: Facts) -> bool:
 
 def needless_task(facts: Facts) -> bool:
     """A human was asked although all healed within the key's lifetime."""
-    if not facts.tasked:
+    if not facts.tasked or facts.never_heals:
         return False
     broken_for = sum(fault.seconds for _, fault in facts.world.struck)
     return broken_for < facts.world.scenario.provider.key_lifetime / 2
@@ -191,7 +234,7 @@ def books_differ(facts: Facts) -> bool:
     """Our books and the provider's ledger disagree, where no human is looking into it."""
     open_orders = {(op[1], op[2]) for op in facts.operations if op[4] not in FINAL}
     for tenant, order, refunded, pending in facts.world.database.rows(
-        "SELECT tenant_id, id, refunded, pending FROM orders"
+        "SELECT tenant_id, id, refunded + disputed, pending FROM orders"
     ):
         if (tenant, order) not in open_orders and (
             refunded != facts.paid_on.get((tenant, order), 0) or pending != 0
@@ -238,7 +281,7 @@ def audit_gap(facts: Facts) -> bool:
         return True
     return any(
         answer.kind in ("refused", "conflict") and request.session.intent_id not in refused
-        for request, answer in world.answers
+        for request, answer in world.backends.answers
     )
 
 
@@ -246,6 +289,7 @@ ALWAYS: tuple[Callable[[Facts], bool], ...] = (
     double_refund,
     over_refund,
     unauthorized_refund,
+    unapproved_refund,
     conflict_ignored,
     illegal_transition,
     false_answer,

@@ -160,6 +160,9 @@ class Decided:
     word: str
     operation: Operation | None = None
 
+    def __str__(self) -> str:
+        return self.word
+
 
 def digest_of(operation: Operation, version: int) -> str:
     """What a consent covers. The fingerprint has a fixed length, so the text is unambiguous."""

@@ -10,7 +10,7 @@ from simulator.service.operations import FINAL, Operation
 if TYPE_CHECKING:
     from simulator.service.runtime import Transaction
 
-__all__ = ["CheckThenAct", "NoBalance", "OrderRow", "Reserved", "order_of"]
+__all__ = ["BOOK", "DISPUTE", "CheckThenAct", "NoBalance", "OrderRow", "Reserved", "order_of"]
 
 FIND_ORDER = """
     SELECT user_id, currency, captured, refunded, pending, disputed, status, version FROM orders
@@ -27,6 +27,10 @@ RELEASE = """
 """
 BOOK = """
     UPDATE orders SET refunded = refunded + :amount
+    WHERE tenant_id = :tenant_id AND id = :order_id
+"""
+DISPUTE = """
+    UPDATE orders SET disputed = disputed + :amount, version = version + 1
     WHERE tenant_id = :tenant_id AND id = :order_id
 """
 

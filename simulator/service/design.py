@@ -33,6 +33,7 @@ from simulator.service.schemas import (
     ToolCall,
     parse_refund,
 )
+from simulator.service.webhooks import BookByReference, ByOperation, IgnoreWebhooks
 
 if TYPE_CHECKING:
     from simulator.service.runtime import Transaction
@@ -66,6 +67,7 @@ class Design:
             `delay` does that.
         answer: ("new" | "known" | ..., Row | None) -> Answer.
         audit: NoAudit, AuditAfterwards or AuditInTransaction.
+        webhook: IgnoreWebhooks, BookByReference or ByOperation.
         handle: a pipeline of your own, for exercises: (runtime, design, call, session) ->
             generator that returns an Answer. None: the course's.
 
@@ -88,6 +90,7 @@ class Design:
     retry: Any = FullJitter(base=1.0, cap=30.0, max_attempts=8)
     answer: Callable[[str, Row | None], Answer] = FromRecord()
     audit: NoAudit | AuditAfterwards | AuditInTransaction = AuditInTransaction()
+    webhook: IgnoreWebhooks | BookByReference | ByOperation = ByOperation()
     handle: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
@@ -269,4 +272,5 @@ _CLASSES: dict[str, tuple[type, ...]] = {
     "dispatch": (Inline, Publish, Outbox),
     "recovery": (NoRecovery, Blind, AskThenSend, SameKey),
     "audit": (NoAudit, AuditAfterwards, AuditInTransaction),
+    "webhook": (IgnoreWebhooks, BookByReference, ByOperation),
 }

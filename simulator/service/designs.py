@@ -13,6 +13,7 @@ from simulator.service.operations import DurableRecord, MemoryRecord, NoRecord
 from simulator.service.outbox import Inline, Outbox, Publish
 from simulator.service.recovery import AskThenSend, Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, Immediate, NoRetry
+from simulator.service.webhooks import ByOperation, IgnoreWebhooks
 
 __all__ = [
     "DURABLE_RECORD",
@@ -41,6 +42,7 @@ NAIVE = Design(
     retry=Immediate(max_attempts=3),
     answer=Optimistic(),
     audit=NoAudit(),
+    webhook=IgnoreWebhooks(),
 )
 """No answer? Send it again."""
 
@@ -84,6 +86,7 @@ SAFE = Design(
     retry=FullJitter(base=1.0, cap=30.0, max_attempts=8),
     answer=FromRecord(follow_up=True),
     audit=AuditInTransaction(),
+    webhook=ByOperation(),
 )
 """Silence is unknown, and found out; claims are fenced; the customer is told in the end."""
 

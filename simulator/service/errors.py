@@ -8,7 +8,9 @@ __all__ = [
     "ConnectionLost",
     "DatabaseUnavailable",
     "Declined",
+    "InProgress",
     "RateLimited",
+    "ServerError",
     "Silence",
 ]
 
@@ -23,6 +25,10 @@ class CallTimeout(Silence):
 
 class ConnectionLost(Silence):
     """The connection broke before an answer came."""
+
+
+class ServerError(Silence):
+    """The other end answered 500: it failed, before the effect or after it, nobody knows."""
 
 
 class Declined(Exception):
@@ -43,6 +49,10 @@ class RateLimited(Exception):
     def __init__(self, retry_after: float) -> None:
         super().__init__(f"too many requests, come back in {retry_after:g} s")
         self.retry_after = retry_after
+
+
+class InProgress(RateLimited):
+    """A request with this key is being worked on (409): this one was not carried out."""
 
 
 class DatabaseUnavailable(Exception):

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from simulator.service.design import Design
     from simulator.service.runtime import Runtime, Steps
 
-__all__ = ["PROVIDER_TIMEOUT", "FindRefund", "Outcome", "RefundOrder", "ask", "pay"]
+__all__ = [
+    "PROVIDER_TIMEOUT",
+    "Accepted",
+    "CameToNothing",
+    "FindRefund",
+    "Outcome",
+    "RefundOrder",
+    "ask",
+    "pay",
+]
 
 PROVIDER_TIMEOUT = 2.0
 """Seconds to wait for the provider: far above its usual 0.2 s, far below a lease."""
@@ -39,16 +48,42 @@ class FindRefund:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """The provider's answer where money moves later: it will try, and may yet fail.
+
+    Attributes:
+        reference: the provider's name for it.
+    """
+
+    reference: str
+
+    def __str__(self) -> str:
+        return f"{self.reference}, accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class CameToNothing:
+    """What the provider says when asked for a refund that it took on and could not pay."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a payment: "succeeded", "failed" or "outcome_unknown", and why.
 
     Attributes:
         again_in: seconds that the provider asked to wait for; None if it did not.
+        pending: the provider has taken it on, and will say how it ends.
     """
 
     status: str
     detail: str
     again_in: float | None = None
+    pending: bool = False
 
 
 def pay(
@@ -61,8 +96,11 @@ def pay(
     """
     if unknown and d.recovery.asks_first:
         found = yield from ask(rt, operation)
-        if found.status != "failed":
+        if found.status == "unanswerable":
+            return Outcome("outcome_unknown", found.detail)
+        if found.status != "not_found":
             return found
+    silent = unknown
     lease = d.dispatch.lease if isinstance(d.dispatch, Outbox) else None
     until = None if lease is None else rt.now() + lease - 2 * PROVIDER_TIMEOUT
     for attempt in count(tries):
@@ -75,9 +113,17 @@ def pay(
         )
         try:
             reference = yield from rt.call("provider.refund", order, timeout=PROVIDER_TIMEOUT)
-            return Outcome("succeeded", reference)
+            return _taken(d, reference)
         except Declined as no:
-            return Outcome("failed", no.reason)
+            refused = Outcome("failed", no.reason)
+            if not (silent and d.recovery.marks_unknown):
+                return refused
+            # This request was refused. One before it may have been carried out all the same,
+            # where keys mean nothing, or the provider refused it as a duplicate of that one.
+            found = yield from ask(rt, operation)
+            if found.status == "unanswerable" and key is None:
+                return Outcome("outcome_unknown", no.reason)
+            return refused if found.status in ("not_found", "unanswerable") else found
         except RateLimited as busy:
             # This request was not carried out; earlier ones may have been.
             wait, reason, given_up = busy.retry_after, str(busy), "failed"
@@ -85,6 +131,7 @@ def pay(
                 given_up = "outcome_unknown"
         except Silence as silence:
             status = d.status_after(operation, silence)
+            silent = True
             reason, given_up = "no answer from the provider.", "failed"
             if status != "again":
                 return Outcome(status, reason)
@@ -98,15 +145,33 @@ def pay(
     raise AssertionError("unreachable")
 
 
+def _taken(d: Design, answer: str | Accepted) -> Outcome:
+    """What a yes of the provider means: paid, or only accepted."""
+    if isinstance(answer, str):
+        return Outcome("succeeded", answer)
+    if not d.recovery.waits_for_settlement:
+        return Outcome("succeeded", answer.reference)
+    return Outcome("outcome_unknown", f"{answer}, and not paid yet.", pending=True)
+
+
 def ask(rt: Runtime, operation: Operation) -> Steps[Outcome]:
-    """Asks the provider what became of a refund: "succeeded", "failed" if it knows of none (now,
-    and as far as its look-up sees), or "outcome_unknown".
+    """Asks the provider what became of a refund.
+
+    Beside "succeeded", "failed" (it came to nothing, definitely) and "outcome_unknown" (no
+    answer, or none yet) the status may be "not_found": the provider knows of no such refund
+    now, as far as its look-up sees; or "unanswerable": it cannot be asked.
     """
     try:
         question = FindRefund(operation.intent_id)
-        reference = yield from rt.call("provider.find", question, timeout=PROVIDER_TIMEOUT)
-    except (Silence, RateLimited, Declined) as error:
+        found = yield from rt.call("provider.find", question, timeout=PROVIDER_TIMEOUT)
+    except Declined as error:
+        return Outcome("unanswerable", str(error))
+    except (Silence, RateLimited) as error:
         return Outcome("outcome_unknown", str(error))
-    if reference is None:
-        return Outcome("failed", "the provider knows of no such refund.")
-    return Outcome("succeeded", reference)
+    if found is None:
+        return Outcome("not_found", "the provider knows of no such refund.")
+    if isinstance(found, Accepted):
+        return Outcome("outcome_unknown", f"{found}, and not paid yet.", pending=True)
+    if isinstance(found, CameToNothing):
+        return Outcome("failed", found.reason)
+    return Outcome("succeeded", found)

@@ -1,4 +1,10 @@
-"""What becomes of work whose worker fell silent, and of outcomes that nobody knows."""
+"""What becomes of work whose worker fell silent, and of outcomes that nobody knows.
+
+`takes_over`: a claim whose lease has ended may be claimed anew. `marks_unknown`: it is an
+unknown outcome then. `asks_first`: the provider is asked before anything is sent again.
+`horizon`: seconds after which nothing is sent any more. `every`: seconds to the next try once
+the retry policy has given up. `waits_for_settlement`: "accepted" is not yet "paid".
+"""
 
 from __future__ import annotations
 
@@ -15,6 +21,7 @@ class NoRecovery:
     takes_over: ClassVar[bool] = False
     marks_unknown: ClassVar[bool] = False
     asks_first: ClassVar[bool] = False
+    waits_for_settlement: ClassVar[bool] = False
     horizon: ClassVar[float | None] = None
     every: ClassVar[float | None] = None
 
@@ -31,6 +38,7 @@ class Blind:
     takes_over: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = False
     asks_first: ClassVar[bool] = False
+    waits_for_settlement: ClassVar[bool] = False
     horizon: ClassVar[float | None] = None
 
 
@@ -49,6 +57,7 @@ class AskThenSend:
     takes_over: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = True
     asks_first: ClassVar[bool] = True
+    waits_for_settlement: ClassVar[bool] = True
     horizon: ClassVar[float | None] = None
 
 
@@ -62,10 +71,13 @@ class SameKey:
             knows of no payment, a human. It must be shorter than the time for which the
             provider remembers a key (24 h at Stripe), by more than the longest time that one
             request can take, or a process can be paused.
+        waits_for_settlement: whether "accepted" is not yet "paid" (case B34). Money that a
+            bank is to move takes days, and may come back.
     """
 
     every: float = 1800.0
     horizon: float = 20 * 3600.0
+    waits_for_settlement: bool = True
     takes_over: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = True
     asks_first: ClassVar[bool] = False

@@ -59,7 +59,7 @@ def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Carries out a refund, or asks what became of one that is too old to be sent again."""
     if job.too_old:
         outcome = yield from ask(rt, job.operation)
-        if outcome.status != "succeeded":
+        if outcome.status not in FINAL and not outcome.pending:
             # "Not found" is no proof either. From here on only a person may decide.
             yield from once(rt, d, hand_over, job)
             return

@@ -51,7 +51,7 @@ def converse(rt: VirtualRuntime, world: World, submission: Submission, before: A
         call = scenario.call(replace_thought(submission, thought))
         request = ToolRequest(call, scenario.session(submission.intent_id), instance)
         try:
-            answer = yield from rt.call("tool.issue_refund", request, settings.patience)
+            answer = yield from rt.call(f"tool.{call.name}", request, settings.patience)
             break
         except Silence:
             yield from rt.sleep(min(LONGEST_WAIT, 2.0**turn))

@@ -29,6 +29,9 @@ OBSERVE = """
 CREATE TRIGGER observe_task AFTER INSERT ON tasks BEGIN
     SELECT observe_task(NEW.topic, NEW.reason);
 END;
+CREATE TRIGGER observe_question AFTER INSERT ON approvals BEGIN
+    SELECT observe_question(NEW.id);
+END;
 CREATE TRIGGER observe_insert AFTER INSERT ON tool_operations BEGIN
     SELECT observe(NEW.id, NULL, NEW.status);
 END;
@@ -86,7 +89,8 @@ class Store:
         graveyard: generators of the dead of the history before. They are closed, which runs
             their `finally`, only when the next history takes the database; their handles do
             nothing any more.
-        seen, asked: changes of state, and new tasks, in the transaction that is open.
+        seen, asked, questions: changes of state, new tasks and new questions to an approver,
+            in the transaction that is open.
     """
 
     def __init__(self) -> None:
@@ -97,9 +101,11 @@ class Store:
         self.connection.execute("PRAGMA page_size = 1024")
         self.connection.create_function("observe", 3, self._observe)
         self.connection.create_function("observe_task", 2, self._observe_task)
+        self.connection.create_function("observe_question", 1, self._observe_question)
         self.connection.executescript(sqlite_schema() + OBSERVE)
         self.seen: list[Change] = []
         self.asked: list[tuple[str, str]] = []
+        self.questions: list[str] = []
         self.graveyard: list[Generator[Any, Any, Any]] = []
         self.orders: tuple[Order, ...] | None = None
 
@@ -108,6 +114,9 @@ class Store:
 
     def _observe_task(self, topic: str, reason: str) -> None:
         self.asked.append((topic, reason))
+
+    def _observe_question(self, approval_id: str) -> None:
+        self.questions.append(approval_id)
 
     def clean(self, orders: tuple[Order, ...]) -> Store:
         """Buries the dead, rolls back all that the history before wrote, and sets up orders."""
@@ -130,6 +139,7 @@ class Store:
             self.orders = orders
         self.seen.clear()
         self.asked.clear()
+        self.questions.clear()
         return self
 
 
@@ -195,6 +205,7 @@ class VirtualDatabase:
         up: whether it takes connections.
         changes: every committed change of an operation's state, in order.
         tasks: every question to a human that was opened: (topic, reason).
+        questions: ids of the questions to an approver.
         committed: called at the end of every transaction, with the changes that it made.
     """
 
@@ -208,6 +219,7 @@ class VirtualDatabase:
         self.up = True
         self.changes: list[Change] = []
         self.tasks: list[tuple[str, str]] = []
+        self.questions: list[str] = []
         self.holder: Life | None = None
         self.open_tx: VirtualTransaction | None = None
         self.queue: deque[Any] = deque()
@@ -279,9 +291,13 @@ class VirtualDatabase:
             self.store.seen = []
         if asked:
             self.store.asked = []
+        questions = self.store.questions
+        if questions:
+            self.store.questions = []
         if commit:
             self.changes += made
             self.tasks += asked
+            self.questions += questions
         self.committed(made if commit else [])
 
     def let_in(self) -> None:

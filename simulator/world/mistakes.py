@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from simulator.service.design import PolicyMistake
+from simulator.service.errors import (
+    CommitUnknown,
+    DatabaseUnavailable,
+    Declined,
+    RateLimited,
+    Silence,
+)
+
 __all__ = [
+    "SERVICE_ERRORS",
     "EndsItself",
     "ForgottenYieldFrom",
     "LoopsInZeroTime",
@@ -10,7 +20,11 @@ __all__ = [
     "PipelineRaised",
     "YieldedSomethingElse",
     "YieldsInside",
+    "explained",
 ]
+
+SERVICE_ERRORS = (Silence, Declined, RateLimited, DatabaseUnavailable, CommitUnknown)
+"""What a process may fail with: whoever waits for it gets no answer, and it goes on or restarts."""
 
 
 class Mistake(Exception):
@@ -80,3 +94,10 @@ class PipelineRaised(Mistake):
     def __init__(self, process: str, error: BaseException) -> None:
         super().__init__(f"In {process} the pipeline raised {type(error).__name__}: {error}")
         self.__cause__ = error
+
+
+def explained(process: str, error: BaseException) -> BaseException:
+    """What to raise for an error that no process may fail with."""
+    if isinstance(error, Mistake | PolicyMistake):
+        return error
+    return PipelineRaised(process, error)

@@ -1,16 +1,18 @@
 """The payment provider: it moves money, and remembers keys if it is sent any.
 
 The record of a key is atomic with the effect: there is no payment without its key, and no key
-without its result. The same key with other parameters is an error. After its lifetime a key
-is forgotten, and the next request under it is a new one (Stripe's first API: at least 24 h).
+without its result. What a key means is a setting (`ProviderSettings.semantics`), after the
+interfaces that there are: Stripe's first (at least 24 h; the first result is replayed, errors
+too), its second (failed work is tried again), the IETF's draft, and none.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulator.service.errors import Declined, RateLimited
+from simulator.service.errors import Declined, InProgress, RateLimited, ServerError
+from simulator.service.payment import Accepted, CameToNothing
 from simulator.service.schemas import money
 from simulator.world.clock import microseconds
 from simulator.world.faults import RESTART_AFTER, Fault
@@ -22,9 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Effect", "Provider"]
 
+RETURNED = "the bank returned the money."
+OTHER_PARAMETERS = "the idempotency key was used with other parameters."
+
 
 class Effect(NamedTuple):
-    """Money moved. `time` in microseconds, `amount` in minor units."""
+    """Money moved. `time` in microseconds, `amount` in minor units.
+
+    Attributes:
+        intent: whose; "" if nobody asked us for it.
+        source: "" if we asked for it, else "by hand" or "chargeback".
+    """
 
     time: int
     intent: str
@@ -32,6 +42,33 @@ class Effect(NamedTuple):
     amount: int
     currency: str
     key: str | None
+    source: str = ""
+    tenant_id: str = ""
+
+
+class Transfer:
+    """A refund that the provider has taken on.
+
+    Attributes:
+        state: "pending", "paid" or "failed".
+    """
+
+    __slots__ = ("order", "reference", "state")
+
+    def __init__(self, order: RefundOrder, reference: str) -> None:
+        self.order = order
+        self.reference = reference
+        self.state = "pending"
+
+    def said(self) -> Any:
+        """What the provider says of it now, to whoever asks."""
+        if self.state == "paid":
+            return self.reference
+        return CameToNothing(RETURNED) if self.state == "failed" else Accepted(self.reference)
+
+    def replayed(self) -> Any:
+        """What it answers to the same request again."""
+        return Declined(RETURNED) if self.state == "failed" else self.said()
 
 
 class Provider:
@@ -49,6 +86,8 @@ class Provider:
         self.ledger: list[Effect] = []
         self.declined: set[str] = set()
         self.keys: dict[str, tuple[RefundOrder, Any, int]] = {}
+        self.transfers: list[Transfer] = []
+        self.sends: Counter[str] = Counter()
         self.recent: deque[int] = deque()
         self.up = True
         self.working: list[Exchange] = []
@@ -65,6 +104,10 @@ class Provider:
         if busy is not None:
             self.world.note("provider", "limited", exchange.name, text=str(busy))
             exchange.respond(busy)
+            return
+        if self._in_progress(exchange):
+            self.world.note("provider", "limited", exchange.name, text="409 in progress")
+            exchange.respond(InProgress(1.0))
             return
         self.working.append(exchange)
         self.world.clock.after(self._work, lambda _: self._carry_out(exchange))
@@ -86,8 +129,17 @@ class Provider:
             return
         exchange.respond(result)
 
+    def _in_progress(self, exchange: Exchange) -> bool:
+        """Whether another request with the same key is being worked on."""
+        key = getattr(exchange.request, "key", None)
+        if key is None or self.settings.semantics == "none":
+            return False
+        return any(getattr(other.request, "key", None) == key for other in self.working)
+
     def _find(self, intent_id: str) -> Any:
-        """What it says when asked for a refund: its reference, None, or that it is not asked."""
+        """What it says when asked for a refund: its reference, that it is accepted or came to
+        nothing, None, or that it is not asked.
+        """
         lag = self.settings.lookup_lag
         if lag is None:
             return Declined("there is no way to ask for a refund.")
@@ -95,6 +147,9 @@ class Provider:
         for number, effect in enumerate(self.ledger):
             if effect.intent == intent_id and effect.time <= seen:
                 return self._reference(number + 1, effect.amount, effect.currency)
+        for transfer in self.transfers:
+            if transfer.order.intent_id == intent_id:
+                return transfer.said()
         return None
 
     @staticmethod
@@ -102,39 +157,126 @@ class Provider:
         return f"REF-{number} {money(amount, currency)}"
 
     def _answer(self, name: str, order: Any) -> Any:
-        world, now = self.world, int(self.world.clock.now)
         if name == "provider.find":
             return self._find(order.intent_id)
-        if order.key is not None:
-            found = self.keys.get(order.key)
-            if found is not None and now - found[2] < self._lifetime:
-                first, result, _ = found
-                if (first.order_id, first.amount, first.currency) != (
-                    order.order_id,
-                    order.amount,
-                    order.currency,
-                ):
-                    reason = "the idempotency key was used with other parameters."
-                    world.note("provider", "declined", name, text=reason)
-                    return Declined(reason)
-                world.note("provider", "replayed", name, text=order.intent_id)
-                return result
-        result = self._pay(name, order, now)
-        if order.key is not None:
-            self.keys[order.key] = (order, result, now)
-        return result
+        semantics = self.settings.semantics
+        if order.key is None and semantics == "ietf":
+            return self._decline(name, order, "400: an idempotency key is missing.")
+        if order.key is None or semantics == "none":
+            result = self._carry(name, order)
+            return result.said() if isinstance(result, Transfer) else result
+        now = int(self.world.clock.now)
+        found = self.keys.get(order.key)
+        if found is not None and now - found[2] < self._lifetime:
+            first, result, _ = found
+            if _parameters(first) != _parameters(order):
+                self.world.note("provider", "declined", name, text=OTHER_PARAMETERS)
+                return Declined(OTHER_PARAMETERS)
+            again = semantics == "stripe-v2" and isinstance(result, Exception)
+            if not again:
+                self.world.note("provider", "replayed", name, text=order.intent_id)
+                return result.replayed() if isinstance(result, Transfer) else result
+        result = self._carry(name, order)
+        self.keys[order.key] = (order, result, now)
+        return result.replayed() if isinstance(result, Transfer) else result
 
-    def _pay(self, name: str, order: RefundOrder, now: int) -> Any:
-        if order.intent_id in self.settings.declines:
-            self.declined.add(order.intent_id)
-            reason = "the card was closed."
-            self.world.note("provider", "declined", name, text=reason)
-            return Declined(reason)
-        self.ledger.append(
-            Effect(now, order.intent_id, order.order_id, order.amount, order.currency, order.key)
-        )
+    def _carry(self, name: str, order: RefundOrder) -> Any:
+        """Carries out a request that no key stands for."""
+        settings = self.settings
+        self.sends[order.intent_id] += 1
+        fails = self.sends[order.intent_id] <= settings.errors
+        if fails and settings.error_when == "before":
+            return self._fail(name)
+        result: Any = self._refuse(name, order)
+        if result is None and settings.settles_after is not None:
+            result = self._accept(order, settings.settles_after)
+        elif result is None:
+            result = self._pay(name, order)
+        return self._fail(name) if fails else result
+
+    def _fail(self, name: str) -> ServerError:
+        self.world.note("provider", "error", name, text="500 Internal Server Error")
+        return ServerError("the provider answered 500")
+
+    def _decline(self, name: str, order: RefundOrder, reason: str) -> Declined:
+        self.declined.add(order.intent_id)
+        self.world.note("provider", "declined", name, text=reason)
+        return Declined(reason)
+
+    def _refuse(self, name: str, order: RefundOrder) -> Declined | None:
+        """The provider's own rules, if one of them forbids this refund."""
+        settings = self.settings
+        if order.intent_id in settings.declines:
+            return self._decline(name, order, "the card was closed.")
+        of_order = [effect for effect in self.ledger if effect.order_id == order.order_id]
+        if settings.duplicate_window is not None:
+            since = int(self.world.clock.now) - microseconds(settings.duplicate_window)
+            if any(e.amount == order.amount and e.time > since for e in of_order):
+                return self._decline(name, order, "it looks like a duplicate.")
+        if settings.checks_balance:
+            captured = sum(o.captured for o in self.world.scenario.orders if o.id == order.order_id)
+            if sum(effect.amount for effect in of_order) + order.amount > captured:
+                return self._decline(name, order, "it is more than was captured.")
+        return None
+
+    def _pay(self, name: str, order: RefundOrder) -> str:
+        effect = self._effect(order)
+        self.ledger.append(effect)
         self.world.note("provider", "effect", name, amount=order.amount, text=order.intent_id)
-        return self._reference(len(self.ledger), order.amount, order.currency)
+        reference = self._reference(len(self.ledger), order.amount, order.currency)
+        self.world.report("created", effect, reference)
+        self.world.report("succeeded", effect, reference)
+        return reference
+
+    def _effect(self, order: RefundOrder) -> Effect:
+        """The money that this order moves, now."""
+        return Effect(
+            int(self.world.clock.now),
+            order.intent_id,
+            order.order_id,
+            order.amount,
+            order.currency,
+            order.key,
+            tenant_id=self.world.scenario.intent(order.intent_id).tenant_id,
+        )
+
+    def _accept(self, order: RefundOrder, seconds: float) -> Transfer:
+        """Takes a refund on; the money moves later, or not at all."""
+        world = self.world
+        number = len(self.ledger) + len(self.transfers) + 1
+        transfer = Transfer(order, self._reference(number, order.amount, order.currency))
+        self.transfers.append(transfer)
+        world.note("provider", "note", "provider.refund", text="accepted, to be paid later")
+
+        def settle(_: Any) -> None:
+            if order.intent_id in self.settings.fails_to_settle:
+                transfer.state = "failed"
+                self._decline("settlement", order, RETURNED)
+                effect = Effect(
+                    0, order.intent_id, order.order_id, order.amount, order.currency, None
+                )
+                world.report("failed", effect, transfer.reference)
+            else:
+                transfer.state = "paid"
+                transfer.reference = self._pay("settlement", order)
+
+        world.clock.after(microseconds(seconds), settle)
+        return transfer
+
+    def by_hand(self, order_id: str, tenant_id: str, amount: int, source: str) -> None:
+        """Money that goes without a request of ours."""
+        world = self.world
+        (currency,) = {
+            order.currency
+            for order in world.scenario.orders
+            if (order.id, order.tenant_id) == (order_id, tenant_id)
+        }
+        now = int(world.clock.now)
+        effect = Effect(now, "", order_id, amount, currency, None, source, tenant_id)
+        self.ledger.append(effect)
+        world.note("provider", "effect", source, amount=amount, text=f"{order_id}, {source}")
+        kind = "disputed" if source == "chargeback" else "refunded"
+        world.report(kind, effect, self._reference(len(self.ledger), amount, currency))
 
     def _too_many(self) -> RateLimited | None:
         limit = self.settings.limit
@@ -164,3 +306,8 @@ class Provider:
     def _come_up(self, _: Any) -> None:
         self.up = True
         self.world.note("provider", "up", "")
+
+
+def _parameters(order: RefundOrder) -> tuple[str, int, str]:
+    """What has to be equal under one key."""
+    return order.order_id, order.amount, order.currency

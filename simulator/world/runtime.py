@@ -112,6 +112,8 @@ class VirtualRuntime:
         if fault is not None:
             yield from self._interrupted(fault, "before_send")
             world.break_down(fault)
+        if world.scenario.poison and name.startswith("provider."):
+            yield from self._poisoned(request)
         reply = clock.event()
         world.exchange(life, name, request, reply, fault).send()
         if fault is not None:
@@ -180,6 +182,13 @@ class VirtualRuntime:
         world.note(self.life.process, "ack_lost", name, "database")
         yield world.clock.timeout(microseconds(COMMIT_TIMEOUT))
         raise CommitUnknown(f"nobody acknowledged the commit of {name}")
+
+    def _poisoned(self, request: Any) -> Generator[Any, Any, None]:
+        """Dies of a request that kills whoever is about to send it."""
+        if request.intent_id in self.world.scenario.poison:
+            self.world.note(self.life.process, "note", "poison", text="this event kills it")
+            self.world.kill(self.life)
+            yield self.world.clock.event()  # never happens
 
     def _interrupted(self, fault: Fault, place: str) -> Generator[Any, Any, None]:
         """Dies or pauses here, if that is the fault."""

@@ -17,10 +17,13 @@ from simulator.world.settings import (
     TENANT,
     USER,
     AgentSettings,
+    ApproverSettings,
     Intent,
     Order,
+    Outside,
     ProviderSettings,
     Submission,
+    WebhookSettings,
 )
 
 __all__ = [
@@ -28,11 +31,14 @@ __all__ = [
     "TENANT",
     "USER",
     "AgentSettings",
+    "ApproverSettings",
     "Intent",
     "Order",
+    "Outside",
     "ProviderSettings",
     "Scenario",
     "Submission",
+    "WebhookSettings",
 ]
 
 
@@ -41,6 +47,11 @@ def plain_amount(amount: int, currency: str) -> str:
     """Minor units as a model writes them: 50000 USD is "500.00"."""
     exponent = EXPONENTS[currency]
     return f"{Decimal(amount).scaleb(-exponent):.{exponent}f}"
+
+
+def large_order(order_id: str) -> Order:
+    """An order for which a refund may need a person's consent: $7,500 captured."""
+    return Order(order_id, captured=7_500_00)
 
 
 @dataclass(frozen=True)
@@ -52,9 +63,11 @@ class Scenario:
     Attributes:
         name: for tables and figures.
         orders, intents, submissions: see there.
-        agent, provider: see there.
+        agent, provider, approver: see there.
+        outside: what happens to the orders without us.
+        poison: intents whose event kills every worker that is about to send it.
+        consent_above: whole units of a currency that the shop lets nobody refund alone.
         backends, workers: how many processes of each.
-        key_lifetime: the provider's.
 
     Raises:
         ValueError: a submission names an intent that does not exist, or an intent an order.
@@ -66,6 +79,10 @@ class Scenario:
     submissions: tuple[Submission, ...] = (Submission("intent-1"),)
     agent: AgentSettings = field(default_factory=AgentSettings)
     provider: ProviderSettings = field(default_factory=ProviderSettings)
+    approver: ApproverSettings = field(default_factory=ApproverSettings)
+    outside: tuple[Outside, ...] = ()
+    poison: frozenset[str] = frozenset()
+    consent_above: int = 5_000
     backends: int = 2
     workers: int = 2
 
@@ -242,12 +259,89 @@ class Scenario:
             ),
         )
 
+    @classmethod
+    def injected_arguments(cls) -> Scenario:
+        """Nobody is owed anything: a letter to the model made it call. Once for an order of
+        another shop, once for another customer's, once in a session that may not refund.
+        """
+        return cls(
+            name="injected_arguments",
+            orders=(
+                Order(),
+                Order("ORD-1002", user_id=OTHER_USER),
+                Order("ORD-2001", tenant_id=OTHER_TENANT, user_id=OTHER_USER),
+            ),
+            intents=(
+                Intent("intent-1", order_id="ORD-2001", owed=False),
+                Intent("intent-2", order_id="ORD-1002", owed=False),
+                Intent("intent-3", owed=False, permissions=frozenset({"order:read"})),
+            ),
+            submissions=(
+                Submission(
+                    "intent-1", arguments={"tenant_id": OTHER_TENANT, "user_id": OTHER_USER}
+                ),
+                Submission("intent-2", at=10.0),
+                Submission("intent-3", at=20.0),
+            ),
+        )
+
+    @classmethod
+    def approval_between(cls) -> Scenario:
+        """A person's consent lies between the call and the money. To the first refund of $6,000
+        the manager says yes after a minute; the second is never answered.
+        """
+        return cls(
+            name="approval_between",
+            orders=(large_order("ORD-7001"), large_order("ORD-7002")),
+            intents=(
+                Intent("intent-1", order_id="ORD-7001", amount=6_000_00),
+                Intent("intent-2", order_id="ORD-7002", amount=6_000_00),
+            ),
+            submissions=(Submission("intent-1"), Submission("intent-2", at=600.0)),
+            approver=ApproverSettings(says=(("intent-2", "nothing"),)),
+        )
+
+    @classmethod
+    def cancelled_meanwhile(cls) -> Scenario:
+        """While $6,000 of $7,500 wait for consent, a colleague cancels the order and pays all of
+        it back by hand. Then the manager says yes.
+        """
+        return cls(
+            name="cancelled_meanwhile",
+            orders=(large_order("ORD-7001"),),
+            intents=(Intent("intent-1", order_id="ORD-7001", amount=6_000_00),),
+            submissions=(Submission("intent-1"),),
+            outside=(Outside("cancel", at=60.0, order_id="ORD-7001"),),
+            approver=ApproverSettings(delay=120.0),
+        )
+
+    @classmethod
+    def webhook_storm(cls) -> Scenario:
+        """The provider's reports come early, twice, late, and in the wrong order."""
+        return cls(
+            name="webhook_storm",
+            provider=ProviderSettings(
+                work=0.5,
+                webhooks=WebhookSettings(created=(0.2, 90.0), succeeded=(0.0, 0.0, 30.0)),
+            ),
+        )
+
+    @classmethod
+    def poisoned_event(cls) -> Scenario:
+        """One event kills every worker that takes it up. Beside it lies a good one."""
+        return cls(
+            name="poisoned_event",
+            intents=(Intent("intent-1", amount=200_00), Intent("intent-2", amount=200_00)),
+            submissions=(Submission("intent-1"), Submission("intent-2", at=1.0)),
+            poison=frozenset({"intent-1"}),
+        )
+
     def session(self, intent_id: str) -> Session:
         """The session of the customer who wants this."""
         if intent_id not in self._sessions:
             intent = self.intent(intent_id)
             self._sessions[intent_id] = Session(
-                intent.user_id, intent.tenant_id, frozenset({"refund:create"}), intent_id
+                intent.user_id, intent.tenant_id, intent.permissions, intent_id
             )
         return self._sessions[intent_id]
 
@@ -267,19 +361,23 @@ class Scenario:
         The model fills in the published schema, and so invents a `refund_request_id`.
         """
         if submission not in self._calls:
-            intent = self.intent(submission.intent_id)
-            amount = submission.amount
-            if amount is None:
-                amount = plain_amount(intent.amount, intent.currency)
-            arguments = {
-                "order_id": intent.order_id,
-                "amount": amount,
-                "refund_request_id": submission.model_key
-                or f"refund-{intent.id}-thought-{submission.thought}",
-            }
             self._calls[submission] = ToolCall(
                 f"call-{submission.intent_id}-{submission.thought}",
-                "issue_refund",
-                MappingProxyType(arguments),
+                submission.tool,
+                MappingProxyType({**self._filled_in(submission), **dict(submission.arguments)}),
             )
         return self._calls[submission]
+
+    def _filled_in(self, submission: Submission) -> dict[str, Any]:
+        if submission.tool != "issue_refund":
+            return {}
+        intent = self.intent(submission.intent_id)
+        amount = submission.amount
+        if amount is None:
+            amount = plain_amount(intent.amount, intent.currency)
+        return {
+            "order_id": intent.order_id,
+            "amount": amount,
+            "refund_request_id": submission.model_key
+            or f"refund-{intent.id}-thought-{submission.thought}",
+        }

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from simulator.service import payment, pipeline, worker
-from simulator.service.answers import KINDS, Answer
-from simulator.service.design import Design, PolicyMistake
-from simulator.service.errors import (
-    CommitUnknown,
-    ConnectionLost,
-    DatabaseUnavailable,
-    Declined,
-    RateLimited,
-    Silence,
-)
+from simulator.service import payment, worker
+from simulator.service.answers import Answer
+from simulator.service.design import Design
 from simulator.service.operations import FINAL, DurableRecord, Operation, Row
 from simulator.service.outbox import Outbox, Publish
 from simulator.service.schemas import money
+from simulator.service.webhooks import Report
 from simulator.world.agent import ToolRequest, converse
+from simulator.world.approver import Consent, DecisionRequest, consider
+from simulator.world.backends import Backends
 from simulator.world.broker import Broker
 from simulator.world.clock import BudgetUsed, Clock, Life, Task, microseconds
 from simulator.world.database import Change, Store, VirtualDatabase, VirtualTransaction
 from simulator.world.faults import RESTART_AFTER, Fault
 from simulator.world.luck import Luck
-from simulator.world.mistakes import Mistake, PipelineRaised
+from simulator.world.mistakes import SERVICE_ERRORS, Mistake, explained
 from simulator.world.network import Exchange
-from simulator.world.provider import Provider
+from simulator.world.outside import happen
+from simulator.world.provider import Effect, Provider
+from simulator.world.reports import ReportRequest, deliver
 from simulator.world.runtime import VirtualRuntime
 from simulator.world.scenario import Scenario, Submission
 from simulator.world.trace import Event
@@ -48,10 +45,10 @@ SERVICES: dict[str, type] = {
     "provider.find": payment.FindRefund,
     "customer.notify": worker.Message,
     "broker.publish": Operation,
-    "tool.issue_refund": ToolRequest,
+    "approval.decide": DecisionRequest,
+    "webhook.report": ReportRequest,
 }
 
-SERVICE_ERRORS = (Silence, Declined, RateLimited, DatabaseUnavailable, CommitUnknown)
 RECORD = DurableRecord()
 
 
@@ -128,7 +125,6 @@ class World:
         self.told: list[Told] = []
         self.intent_ids = frozenset(intent.id for intent in scenario.intents)
         self.submitted: dict[str, int] = {}
-        self.answers: list[tuple[ToolRequest, Answer]] = []
         self.capped = False
         self.lives: dict[str, Life] = {}
         self._counts: dict[tuple[str, str], int] = {}
@@ -137,7 +133,10 @@ class World:
         self._ids = 0
         self._noted = 0
         self._asked = 0
-        self._served: dict[Life, list[Exchange]] = {}
+        self.consents: list[Consent] = []
+        self.agreed: set[str] = set()
+        self._open_questions: dict[str, str | None] = {}
+        self._reports = 0
         self._unsettled: list[tuple[Operation, Any]] = []
         self._shown: dict[str, int] = {}
         self._begun = False
@@ -151,6 +150,7 @@ class World:
             self.wakeup = Wakeup(self.clock, self.database, design.takes_over)
         self.broker = Broker(self.clock)
         self.provider = Provider(self)
+        self.backends = Backends(self)
         self._set_up()
 
     def run(self) -> World:
@@ -182,6 +182,12 @@ class World:
             for number in range(self.scenario.workers):
                 self._start(f"worker-{number + 1}", 1)
         self._start("agent", 1)
+        if self.design.approval.asks:
+            self._start("approver", 1)
+        if self.scenario.provider.webhooks is not None:
+            self._start("provider", 1)
+        if self.scenario.outside:
+            self._start("back office", 1)
 
     def _start(self, process: str, number: int) -> None:
         life = Life(process, number)
@@ -189,24 +195,32 @@ class World:
         if process.startswith("backend"):
             return
         runtime = VirtualRuntime(self, life)
-        if process == "agent":
+        if process == "approver":
+            for approval_id, word in self._open_questions.items():
+                if word is None:
+                    self.run_task(life, consider(runtime, self, approval_id), self._ended(process))
+        elif process == "back office":
+            for event in self.scenario.outside:
+                self.run_task(life, happen(runtime, self, event), self._ended(process))
+        elif process == "agent":
             for turn, submission in enumerate(self.scenario.submissions):
                 before = self._turns[turn - 1] if submission.after_answer else None
                 if not self._turns[turn].triggered:
                     task = converse(runtime, self, submission, before)
-                    self._run(life, task, self._turn_ended(turn))
+                    self.run_task(life, task, self._turn_ended(turn))
         elif process.startswith("worker"):
             if isinstance(self.design.dispatch, Outbox):
-                self._run(life, worker.work(runtime, self.design), self._main_ended(process))
+                self.run_task(life, worker.work(runtime, self.design), self._main_ended(process))
             elif isinstance(self.design.dispatch, Publish):
-                self._run(life, worker.consume(runtime, self.design), self._main_ended(process))
+                self.run_task(life, worker.consume(runtime, self.design), self._main_ended(process))
 
-    def _run(
+    def run_task(
         self,
         life: Life,
         generator: Generator[Any, Any, Any],
         ended: Callable[[Any, BaseException | None], None],
     ) -> None:
+        """Runs a generator as a task of a process; from the beginning, if that is yet to come."""
         task = Task(self.clock, life, generator, ended)
         if self._begun:
             task.start()
@@ -221,6 +235,13 @@ class World:
 
         return ended
 
+    def _ended(self, process: str) -> Callable[[Any, BaseException | None], None]:
+        def ended(_: Any, error: BaseException | None) -> None:
+            if error is not None:
+                raise explained(process, error)
+
+        return ended
+
     def _main_ended(self, process: str) -> Callable[[Any, BaseException | None], None]:
         """A worker that fails with an error of the database or the network is restarted."""
 
@@ -228,7 +249,7 @@ class World:
             if error is None:
                 return
             if not isinstance(error, SERVICE_ERRORS):
-                raise _mistake(process, error)
+                raise explained(process, error)
             self.note(process, "error", type(error).__name__, text=str(error))
             self.kill(self.lives[process], restart=True)
 
@@ -254,6 +275,8 @@ class World:
         self._counts_of_any[what] = nth_of_any = self._counts_of_any.get(what, 0) + 1
         self.taken.append((process, what, nth, call, int(self.clock.now)))
         fault = self.striker.strike(process, what, nth, nth_of_any, call)
+        if fault is not None and process == "provider" and fault.kind in ("crash", "pause"):
+            fault = None  # the provider has a crash of its own, `crash_provider`
         if fault is not None:
             self.struck.append((len(self.taken) - 1, fault))
             self.note(process, "fault", what, text=str(fault))
@@ -285,8 +308,7 @@ class World:
             return
         self.note(life.process, "crash", life.owner)
         self.store.graveyard += [task.generator for task in life.kill()]
-        for exchange in self._served.pop(life, []):
-            exchange.broken()
+        self.backends.dropped(life)
         if self.heal if restart is None else restart:
             self.clock.after(microseconds(RESTART_AFTER), lambda _: self._restart(life))
 
@@ -312,13 +334,14 @@ class World:
         self, client: Life, name: str, request: Any, reply: Any, fault: Fault | None
     ) -> Exchange:
         """A request that is about to be sent."""
-        if name not in SERVICES:
+        kind = ToolRequest if name.startswith("tool.") else SERVICES.get(name)
+        if kind is None:
             raise Mistake(
                 f"rt.call({name!r}): nobody answers such calls. There are provider.refund, "
                 "provider.find, customer.notify and broker.publish."
             )
-        if not isinstance(request, SERVICES[name]):
-            raise Mistake(f"rt.call({name!r}, {request!r}): it takes a {SERVICES[name].__name__}.")
+        if not isinstance(request, kind):
+            raise Mistake(f"rt.call({name!r}, {request!r}): it takes a {kind.__name__}.")
         intent = getattr(request, "intent_id", None)
         if intent is not None and intent not in self.intent_ids:
             raise Mistake(
@@ -326,7 +349,7 @@ class World:
                 f"names the one that was asked for, here {', '.join(sorted(self.intent_ids))}."
             )
         service = name.partition(".")[0]
-        server = str(request.instance) if isinstance(request, ToolRequest) else service
+        server = str(getattr(request, "instance", service))
         leg = self.provider.leg if service == "provider" else AGENT_LEG
         return Exchange(self, client, server, name, request, reply, leg, fault)
 
@@ -342,53 +365,7 @@ class World:
             self.broker.publish(exchange.request)
             exchange.respond("taken")
         else:
-            self._serve_tool(exchange)
-
-    def _serve_tool(self, exchange: Exchange) -> None:
-        life = self.lives[exchange.server]
-        if not life.alive:
-            exchange.broken()
-            return
-        if life.paused:
-            # It waits at the door, and learns of the death of whoever should have opened.
-            waiting = self._served.setdefault(life, [])
-            waiting.append(exchange)
-
-            def later() -> None:
-                waiting.remove(exchange)
-                self._serve_tool(exchange)
-
-            life.inbox.append(later)
-            return
-        self._served.setdefault(life, []).append(exchange)
-        request: ToolRequest = exchange.request
-
-        def ended(answer: Any, error: BaseException | None) -> None:
-            self._served[life].remove(exchange)
-            if error is None:
-                if not isinstance(answer, Answer) or answer.kind not in KINDS:
-                    raise Mistake(
-                        f"The pipeline returned {answer!r} to the agent. It has to return an "
-                        "Answer, for example Answer('done', 'Your refund has been paid.'). "
-                        f"Kinds of answers: {', '.join(sorted(KINDS))}."
-                    )
-                self.answers.append((request, answer))
-                exchange.respond(answer)
-            elif isinstance(error, SERVICE_ERRORS):
-                self.note(life.process, "error", type(error).__name__, text=str(error))
-                exchange.respond(ConnectionLost("500 Internal Server Error"))
-            else:
-                raise _mistake(life.process, error)
-
-        handle = self.design.handle or pipeline.handle
-        runtime = VirtualRuntime(self, life)
-        generator = handle(runtime, self.design, request.call, request.session)
-        if not hasattr(generator, "send"):
-            raise Mistake(
-                f"The pipeline returned {generator!r} at once. Write it as a generator: it "
-                "waits with `yield from rt.call(…)` and ends with `return Answer(…)`."
-            )
-        self._run(life, generator, ended)
+            self.backends.serve(exchange)
 
     def other_instance(self, instance: str) -> str:
         """The next backend after this one."""
@@ -424,6 +401,8 @@ class World:
         return event
 
     def _committed(self, changes: list[Change]) -> None:
+        if len(self.database.questions) > len(self._open_questions):
+            self._ask_approver()
         if self.wakeup is not None:
             self.wakeup.changed()
         if self._unsettled and any(after in FINAL for _, _, after in changes):
@@ -436,6 +415,60 @@ class World:
                     event.succeed()
                 else:
                     self._unsettled.append((operation, event))
+
+    # People, and the provider's own reports.
+
+    def _ask_approver(self) -> None:
+        life = self.lives["approver"]
+        for approval_id in self.database.questions[len(self._open_questions) :]:
+            self._open_questions[approval_id] = None
+            if life.alive:
+                runtime = VirtualRuntime(self, life)
+                self.run_task(life, consider(runtime, self, approval_id), self._ended("approver"))
+
+    def answered(self, approval_id: str, intent_id: str, word: str) -> None:
+        """The approver has an answer to a decision: nobody has to ask again."""
+        if self._open_questions[approval_id] is None:
+            self._open_questions[approval_id] = word
+        if word == "approved":
+            self.agreed.add(intent_id)
+
+    def in_one_instant(self, who: str, transaction: Callable[..., Any], *arguments: Any) -> Any:
+        """Runs a transaction of somebody who is not under trial; None if the database is not
+        there, or the transaction changed nothing.
+        """
+        database = self.database
+        if not database.up or database.holder is not None:
+            return None
+        result = database.run(transaction, arguments, {}, self.luck_of(who))
+        if result is not None:
+            self.note(who, "commit", transaction.__name__, "database")
+            self.note_changes(who)
+        return result
+
+    def report(self, kind: str, effect: Effect, reference: str) -> None:
+        """The provider reports what it did, in as many copies as it is set to send."""
+        settings = self.scenario.provider.webhooks
+        if settings is None:
+            return
+        self._reports += 1
+        report = Report(
+            f"event-{self._reports}",
+            kind,
+            effect.intent,
+            reference,
+            effect.tenant_id,
+            effect.order_id,
+            effect.amount,
+            effect.currency,
+        )
+        name = kind if kind in ("created", "failed") else "succeeded"
+        life = self.lives["provider"]
+        runtime = VirtualRuntime(self, life)
+        for seconds in getattr(settings, name):
+            self.run_task(
+                life, deliver(runtime, settings, report, seconds), self._ended("provider")
+            )
 
     # What is written down.
 
@@ -484,7 +517,13 @@ class World:
         if self.quiet:
             return ""
         if isinstance(request, ToolRequest):
-            return f"{request.call.call_id}: refund {request.call.arguments['amount']}"
+            call = request.call
+            said = f"refund {call.arguments.get('amount')}"
+            return f"{call.call_id}: {said if call.name == 'issue_refund' else call.name}"
+        if isinstance(request, DecisionRequest):
+            return "yes" if request.decision.approve else "no"
+        if isinstance(request, ReportRequest):
+            return f"{request.report.kind}, {request.report.id}"
         amount = getattr(request, "amount", None)
         if amount is None:
             answer = getattr(request, "answer", None)
@@ -504,9 +543,3 @@ class World:
 def _short(key: str) -> str:
     """A digest by its beginning; what a model invents in full, for such keys begin alike."""
     return key if len(key) < 32 else key[:8]
-
-
-def _mistake(process: str, error: BaseException) -> BaseException:
-    if isinstance(error, Mistake | PolicyMistake):
-        return error
-    return PipelineRaised(process, error)

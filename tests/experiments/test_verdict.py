@@ -89,11 +89,10 @@ def test_the_safe_design_breaks_nothing_under_the_same_faults(
     assert replay(designs.SAFE, scenario, struck).verdict == frozenset()
 
 
-def test_every_invariant_but_consent_has_a_case() -> None:
-    # Nothing asks for consent yet, so nothing can be paid without it.
-    assert {case[0] for case in CASES} == set(INVARIANTS) - {"unapproved_refund"}
+def test_every_invariant_has_a_case() -> None:
+    assert {case[0] for case in CASES} == set(INVARIANTS)
     judged = {check.__name__ for check in ALWAYS + AT_QUIESCENCE} | {"stuck"}
-    assert judged == set(INVARIANTS) - {"unapproved_refund"}
+    assert judged == set(INVARIANTS)
 
 
 def test_a_true_refusal_is_no_loss() -> None:
@@ -185,6 +184,6 @@ def test_what_a_human_has_to_decide_stays_reserved_and_a_refusal_beside_it_is_tr
 
 def test_every_judged_invariant_has_its_sentence() -> None:
     said = sentences()
-    assert list(said) == [name for name in INVARIANTS if name != "unapproved_refund"]
+    assert list(said) == list(INVARIANTS)
     assert all(sentence.endswith(".") for sentence in said.values())
     assert said["double_refund"] == "An intent was paid more than once."

@@ -13,7 +13,14 @@ from simulator.service.designs import NAIVE, SAFE
 from simulator.service.errors import CallTimeout, ConnectionLost, Declined, RateLimited
 from simulator.service.operations import Operation
 from simulator.service.outbox import Outbox
-from simulator.service.payment import PROVIDER_TIMEOUT, FindRefund, ask, pay
+from simulator.service.payment import (
+    PROVIDER_TIMEOUT,
+    Accepted,
+    CameToNothing,
+    FindRefund,
+    ask,
+    pay,
+)
 from simulator.service.recovery import AskThenSend, Blind, SameKey
 from simulator.service.retry import Fixed, NoRetry
 
@@ -143,7 +150,10 @@ def test_what_is_sent_says_which_refund_of_which_order_and_how_much(
         (CallTimeout("2 s"), "outcome_unknown"),
         (ConnectionLost("reset"), "outcome_unknown"),
         (RateLimited(1.0), "outcome_unknown"),
-        (Declined("there is no way to ask for a refund."), "outcome_unknown"),
+        (Declined("there is no way to ask for a refund."), "unanswerable"),
+        (None, "not_found"),
+        (Accepted("REF-1"), "outcome_unknown"),
+        (CameToNothing("the bank returned the money."), "failed"),
     ],
 )
 def test_an_answer_to_the_question_is_taken_for_what_it_says(
@@ -152,13 +162,6 @@ def test_an_answer_to_the_question_is_taken_for_what_it_says(
     runtime.answers.append(answer)
     assert run(ask(runtime, make_operation())).status == status
     assert runtime.calls == [("provider.find", FindRefund("intent-1"))]
-
-
-def test_a_provider_that_knows_of_no_refund_is_told_apart_from_one_that_is_silent(
-    runtime: Any, run: Any, make_operation: Make
-) -> None:
-    runtime.answers.append(None)
-    assert run(ask(runtime, make_operation())).status == "failed"
 
 
 # Whom a recovery asks before it sends.

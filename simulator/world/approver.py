@@ -1,0 +1,117 @@
+"""The person who is asked for consent: slow, absent, or of two minds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from simulator.service.approval import Decision
+from simulator.service.errors import Silence
+from simulator.service.schemas import Session
+from simulator.world.database import read
+
+if TYPE_CHECKING:
+    from simulator.world.runtime import VirtualRuntime
+    from simulator.world.world import World
+
+__all__ = ["Consent", "DecisionRequest", "Question", "consider"]
+
+PATIENCE = 15.0
+TRIES = 25
+LONGEST_WAIT = 2 * 3600.0
+LOOK_AGAIN = 60.0
+
+
+class Question(NamedTuple):
+    """What the person's screen shows."""
+
+    approval_id: str
+    digest: str
+    tenant_id: str
+    intent_id: str
+    order_id: str
+    amount: int
+    currency: str
+    expires_at: int
+
+
+QUESTION = """
+    SELECT a.id, a.digest, o.tenant_id, r.intent_id, r.order_id, r.amount, r.currency,
+           a.expires_at
+    FROM approvals a
+    JOIN tool_operations o ON o.id = a.operation_id
+    JOIN refunds r ON r.operation_id = a.operation_id
+    WHERE a.id = ?
+"""
+
+
+class Consent(NamedTuple):
+    """A yes, given in time to exactly what was seen. `time` in microseconds.
+
+    Attributes:
+        until: when the question was closed.
+    """
+
+    time: int
+    intent_id: str
+    order_id: str
+    amount: int
+    currency: str
+    until: int
+
+
+class DecisionRequest:
+    """A decision on its way to an instance, and the session that it travels with."""
+
+    __slots__ = ("decision", "instance", "session")
+
+    def __init__(self, decision: Decision, session: Session, instance: str) -> None:
+        self.decision = decision
+        self.session = session
+        self.instance = instance
+
+
+def consider(rt: VirtualRuntime, world: World, approval_id: str) -> Any:
+    """One question: a look at it after a while, an answer, and perhaps second thoughts."""
+    settings = world.scenario.approver
+    yield from rt.sleep(settings.delay)
+    while not world.database.up or world.database.holder is not None:
+        yield from rt.sleep(LOOK_AGAIN)
+    shown = world.database.connection.execute(QUESTION, (approval_id,)).fetchone()
+    question = Question._make((*shown[:-1], read(shown[-1])))
+    says = settings.answer(question.intent_id)
+    if says == "nothing":
+        world.answered(approval_id, question.intent_id, "nothing")
+        return
+    yield from _answer(rt, world, question, says == "yes")
+    if settings.second_thoughts is not None:
+        yield from rt.sleep(settings.second_thoughts)
+        yield from _answer(rt, world, question, says == "no")
+
+
+def _answer(rt: VirtualRuntime, world: World, question: Question, approve: bool) -> Any:
+    settings = world.scenario.approver
+    session = Session(
+        settings.user_id, question.tenant_id, settings.permissions, question.intent_id
+    )
+    decision = Decision(question.approval_id, approve, question.digest)
+    world.note("approver", "note", "decides", text="says yes" if approve else "says no")
+    if approve and world.clock.now < question.expires_at:
+        world.consents.append(
+            Consent(
+                int(world.clock.now),
+                question.intent_id,
+                question.order_id,
+                question.amount,
+                question.currency,
+                question.expires_at,
+            )
+        )
+    for attempt in range(TRIES):
+        try:
+            request = DecisionRequest(decision, session, "backend-1")
+            decided = yield from rt.call("approval.decide", request, PATIENCE)
+        except Silence:
+            yield from rt.sleep(min(LONGEST_WAIT, 2.0**attempt))
+            continue
+        world.answered(question.approval_id, question.intent_id, decided.word)
+        return
