@@ -41,7 +41,9 @@ AGENTS = 6
 """Refunds under way at once."""
 
 FILL_ORDER = """
-    INSERT INTO orders VALUES
+    INSERT INTO orders
+        (tenant_id, id, user_id, status, currency, captured, refunded, pending)
+    VALUES
         (:tenant_id, :id, :user_id, 'confirmed', 'USD', :captured, 0, 0)
 """
 

@@ -27,15 +27,25 @@ class Answer:
         version: how far the record had come (1 open, 2 final). The customer's app never shows
             an older statement about a refund after a newer one, so an answer that was under
             way for long cannot take back the follow-up that overtook it. None: always shown.
+        retry_after: seconds after which it is worth asking again; None: never.
     """
 
     kind: str
     text: str
     version: int | None = None
+    retry_after: float | None = None
 
 
 DONE = Answer("done", "Your refund has been paid.", version=2)
-VERIFYING = Answer("verifying", "Your refund is being verified. We will tell you.", version=1)
+VERIFYING = Answer(
+    "verifying", "Your refund is being verified. We will tell you.", version=1, retry_after=30.0
+)
+WAITING = Answer(
+    "verifying",
+    "Your refund waits for a manager's approval. We will tell you.",
+    version=1,
+    retry_after=3600.0,
+)
 CONFLICT = Answer(
     "conflict", "409 Conflict: Payload Mismatch. This request was made with other details."
 )
@@ -47,6 +57,8 @@ def _refused(reason: str) -> Answer:
 
 def from_row(row: Row | None) -> Answer:
     """What the record allows one to say."""
+    if row is not None and row.status == "awaiting_approval":
+        return WAITING
     if row is None or not row.final:
         return VERIFYING
     if row.status == "succeeded":

@@ -1,4 +1,4 @@
-"""The order's refundable balance: captured - refunded - pending, in minor units."""
+"""The order's refundable balance: captured - refunded - pending - disputed, in minor units."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["CheckThenAct", "NoBalance", "OrderRow", "Reserved", "order_of"]
 
 FIND_ORDER = """
-    SELECT user_id, currency, captured, refunded, pending FROM orders
+    SELECT user_id, currency, captured, refunded, pending, disputed, status, version FROM orders
     WHERE tenant_id = :tenant_id AND id = :order_id
 """
 RESERVE = """
     UPDATE orders SET pending = pending + :amount
     WHERE tenant_id = :tenant_id AND id = :order_id
-      AND captured - refunded - pending >= :amount
+      AND captured - refunded - pending - disputed >= :amount AND status = 'confirmed'
 """
 RELEASE = """
     UPDATE orders SET pending = pending - :amount, refunded = refunded + :paid
@@ -32,13 +32,22 @@ BOOK = """
 
 
 class OrderRow(NamedTuple):
-    """An order as our books have it; money in minor units."""
+    """An order as our books have it; money in minor units.
+
+    Attributes:
+        disputed: what the customer's bank took back (a chargeback).
+        status: "confirmed" or "cancelled".
+        version: grows with every change that a check made earlier cannot have known of.
+    """
 
     user_id: str
     currency: str
     captured: int
     refunded: int
     pending: int
+    disputed: int = 0
+    status: str = "confirmed"
+    version: int = 1
 
 
 def order_of(tx: Transaction, tenant_id: str, order_id: str) -> OrderRow | None:

@@ -13,7 +13,7 @@ __all__ = ["postgresql_schema", "sqlite_schema"]
 _SQLITE = (
     (r"--[^\n]*", ""),
     (r"BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "INTEGER PRIMARY KEY"),
-    (r"\bUUID PRIMARY KEY", "TEXT NOT NULL PRIMARY KEY"),
+    (r"\b(UUID|TEXT) PRIMARY KEY", "TEXT NOT NULL PRIMARY KEY"),
     (r"\b(UUID|JSONB|TIMESTAMPTZ)\b", "TEXT"),
     (r"\bBIGINT\b", "INTEGER"),
     (r"\bDEFAULT NOW\(\)", "DEFAULT CURRENT_TIMESTAMP"),

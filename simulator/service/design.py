@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulator.service import silence as silences
 from simulator.service.answers import KINDS, Answer, FromRecord
+from simulator.service.approval import Approval, ModelFlag, NoApproval
 from simulator.service.audit import AuditAfterwards, AuditInTransaction, NoAudit
 from simulator.service.authorization import FromSession, Ownership, RefundPermission
 from simulator.service.balance import CheckThenAct, NoBalance, OrderRow, Reserved
@@ -22,6 +23,7 @@ from simulator.service.operations import (
     Row,
 )
 from simulator.service.outbox import Inline, Outbox, Publish
+from simulator.service.policy import PolicyMistake, ask_policy, shortened
 from simulator.service.recovery import AskThenSend, Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, Random01
 from simulator.service.schemas import (
@@ -40,39 +42,6 @@ __all__ = ["Design", "PolicyMistake"]
 SILENCES = ("again", "failed", "outcome_unknown")
 
 
-class PolicyMistake(Exception):
-    """A policy raised, or returned what its slot has no use for.
-
-    Attributes:
-        slot: the slot of the design.
-        called_with: the arguments.
-        returned: what came back, or the exception.
-        expected: what the slot needs.
-    """
-
-    def __init__(self, slot: str, called_with: tuple[Any, ...], returned: Any, expected: str):
-        arguments = ", ".join(_short(argument) for argument in called_with)
-        if isinstance(returned, BaseException):
-            outcome = f"raised {type(returned).__name__}: {returned}"
-        else:
-            outcome = f"returned {_short(returned)}"
-        super().__init__(
-            f"The design's policy `{slot}`, called with ({arguments}), {outcome}. "
-            f"Expected: {expected}."
-        )
-        self.slot = slot
-        self.called_with = called_with
-        self.returned = returned
-        self.expected = expected
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    if " object at 0x" in text:
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 160 else text[:157] + "..."
-
-
 @dataclass(frozen=True)
 class Design:
     """A refund service, as the list of its policies. The defaults are the safe ones.
@@ -83,11 +52,12 @@ class Design:
     Attributes:
         name: how tables and figures call it.
         schema: (ToolCall, Session) -> RefundRequest; raises InvalidRequest.
-        identity: (Session) -> (tenant, user).
+        identity: (Session, ToolCall) -> (tenant, user).
         permission: (Session) -> bool.
         ownership: (OrderRow | None, Operation) -> bool.
         record: NoRecord, MemoryRecord or DurableRecord.
         balance: NoBalance, CheckThenAct or Reserved.
+        approval: NoApproval, ModelFlag or Approval.
         key: (Operation, attempt) -> the key that the provider is sent, or None.
         dispatch: Inline, Publish or Outbox.
         on_silence: (Operation, Silence) -> "again", "failed" or "outcome_unknown".
@@ -105,11 +75,12 @@ class Design:
 
     name: str = "unnamed"
     schema: Callable[[ToolCall, Session], RefundRequest] = parse_refund
-    identity: Callable[[Session], tuple[str, str]] = FromSession()
+    identity: Callable[[Session, ToolCall], tuple[str, str]] = FromSession()
     permission: Callable[[Session], bool] = RefundPermission()
     ownership: Callable[[OrderRow | None, Operation], bool] = Ownership()
     record: NoRecord | MemoryRecord | DurableRecord = DurableRecord()
     balance: NoBalance | CheckThenAct | Reserved = Reserved()
+    approval: NoApproval | ModelFlag | Approval = Approval()
     key: Callable[[Operation, int], str | None] = OperationKey()
     dispatch: Inline | Publish | Outbox = Outbox()
     on_silence: Callable[[Operation, Silence], str] = silences.outcome_unknown
@@ -124,7 +95,7 @@ class Design:
             if not isinstance(policy := getattr(self, slot), allowed):
                 names = ", ".join(kind.__name__ for kind in allowed)
                 raise ValueError(
-                    f"Design {self.name!r}: {slot}={_short(policy)} is none of {names}."
+                    f"Design {self.name!r}: {slot}={shortened(policy)} is none of {names}."
                     + (" Write it with parentheses." if isinstance(policy, type) else "")
                 )
         for slot in ("schema", "identity", "permission", "ownership", "key", "on_silence"):
@@ -168,7 +139,7 @@ class Design:
         policy = getattr(self, slot)
         if not callable(policy) or isinstance(policy, type):
             raise ValueError(
-                f"Design {self.name!r}: {slot}={_short(policy)} cannot be called. "
+                f"Design {self.name!r}: {slot}={shortened(policy)} cannot be called. "
                 "Give a function, or a policy with its parentheses."
             )
 
@@ -189,12 +160,12 @@ class Design:
         """Whether a claim whose lease has ended may be claimed anew."""
         return self.recovery.takes_over
 
-    def identify(self, tenant_id: str, intent_id: str, model_key: str) -> str:
-        """The key of our own record."""
+    def identify(self, operation: Operation, call: ToolCall) -> str:
+        """The key of our own record; `operation` has none yet."""
         identity = getattr(self.key, "identity", None)
         if identity is not None:
-            return str(identity(tenant_id, intent_id, model_key))
-        return operation_key(tenant_id, REFUND, intent_id)
+            return str(identity(operation, call))
+        return operation_key(operation.tenant_id, REFUND, operation.intent_id)
 
     def may(self, session: Session) -> bool:
         """What the slot `permission` says, checked."""
@@ -205,7 +176,7 @@ class Design:
         return self._yes_or_no("ownership", (order, operation))
 
     def _yes_or_no(self, slot: str, arguments: tuple[Any, ...]) -> bool:
-        answer = _ask(slot, getattr(self, slot), arguments)
+        answer = ask_policy(slot, getattr(self, slot), arguments)
         if not isinstance(answer, bool):
             raise PolicyMistake(slot, arguments, answer, "True or False")
         return answer
@@ -227,15 +198,15 @@ class Design:
             raise PolicyMistake("schema", (call, session), request, "a RefundRequest")
         return request
 
-    def whose(self, session: Session) -> tuple[str, str]:
+    def whose(self, session: Session, call: ToolCall) -> tuple[str, str]:
         """What the slot `identity` says, checked: (tenant, user)."""
-        found = _ask("identity", self.identity, (session,))
+        found = ask_policy("identity", self.identity, (session, call))
         if (
             not isinstance(found, tuple)
             or len(found) != 2
             or not all(isinstance(part, str) for part in found)
         ):
-            raise PolicyMistake("identity", (session,), found, "two texts: (tenant, user)")
+            raise PolicyMistake("identity", (session, call), found, "two texts: (tenant, user)")
         return found
 
     def begin_record(self, tx: Transaction, operation: Operation) -> str:
@@ -245,18 +216,20 @@ class Design:
             raise PolicyMistake("record", (operation,), word, "'new', 'known' or 'conflict'")
         return word
 
-    def key_for(self, operation: Operation, attempt: int) -> str | None:
-        """What the slot `key` says, checked."""
-        key = _ask("key", self.key, (operation, attempt))
+    def key_for(self, operation: Operation, attempt: int, now: float = 0.0) -> str | None:
+        """What the slot `key` says, checked; `now` is for policies that look at the clock."""
+        arguments: tuple[Any, ...] = (operation, attempt)
+        policy = getattr(self.key, "at", None)
+        if policy is not None:
+            arguments = (*arguments, now)
+        key = ask_policy("key", policy or self.key, arguments)
         if key is not None and (not isinstance(key, str) or not 1 <= len(key) <= 255):
-            raise PolicyMistake(
-                "key", (operation, attempt), key, "a text of 1 to 255 characters, or None"
-            )
+            raise PolicyMistake("key", arguments, key, "a text of 1 to 255 characters, or None")
         return key
 
     def status_after(self, operation: Operation, silence: Silence) -> str:
         """What the slot `on_silence` says, checked."""
-        status = _ask("on_silence", self.on_silence, (operation, silence))
+        status = ask_policy("on_silence", self.on_silence, (operation, silence))
         if status not in SILENCES:
             raise PolicyMistake(
                 "on_silence",
@@ -269,7 +242,7 @@ class Design:
     def delay_after(self, attempt: int, random: Random01) -> float | None:
         """What the slot `retry` says, checked: seconds, or None to give up."""
         policy = getattr(self.retry, "delay", self.retry)
-        delay = _ask("retry", policy, (attempt, random))
+        delay = ask_policy("retry", policy, (attempt, random))
         if delay is None:
             return None
         number = isinstance(delay, int | float) and not isinstance(delay, bool)
@@ -281,7 +254,7 @@ class Design:
 
     def answer_to(self, begun: str, row: Row | None) -> Answer:
         """What the slot `answer` says, checked."""
-        answer = _ask("answer", self.answer, (begun, row))
+        answer = ask_policy("answer", self.answer, (begun, row))
         if not isinstance(answer, Answer) or answer.kind not in KINDS:
             raise PolicyMistake(
                 "answer", (begun, row), answer, f"an Answer of kind {', '.join(sorted(KINDS))}"
@@ -292,14 +265,8 @@ class Design:
 _CLASSES: dict[str, tuple[type, ...]] = {
     "record": (NoRecord, MemoryRecord, DurableRecord),
     "balance": (NoBalance, CheckThenAct, Reserved),
+    "approval": (NoApproval, ModelFlag, Approval),
     "dispatch": (Inline, Publish, Outbox),
     "recovery": (NoRecovery, Blind, AskThenSend, SameKey),
     "audit": (NoAudit, AuditAfterwards, AuditInTransaction),
 }
-
-
-def _ask(slot: str, policy: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    try:
-        return policy(*arguments)
-    except Exception as error:
-        raise PolicyMistake(slot, arguments, error, "a value, not an exception") from error

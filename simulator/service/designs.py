@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simulator.service import silence
 from simulator.service.answers import FromRecord, Optimistic
+from simulator.service.approval import Approval, NoApproval
 from simulator.service.audit import AuditAfterwards, AuditInTransaction, NoAudit
 from simulator.service.balance import CheckThenAct, NoBalance, Reserved
 from simulator.service.design import Design
@@ -32,6 +33,7 @@ NAIVE = Design(
     name="NAIVE",
     record=NoRecord(),
     balance=NoBalance(),
+    approval=NoApproval(),
     key=NoKey(),
     dispatch=Inline(),
     on_silence=silence.again,
@@ -74,6 +76,7 @@ SAFE = Design(
     name="SAFE",
     record=DurableRecord(),
     balance=Reserved(),
+    approval=Approval(),
     key=OperationKey(),
     dispatch=Outbox(lease=30.0, fence=True, max_attempts=8),
     on_silence=silence.outcome_unknown,

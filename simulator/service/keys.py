@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from simulator.service.operations import Operation
+from simulator.service.schemas import ToolCall
 
 __all__ = [
     "ModelKey",
@@ -65,8 +66,8 @@ class ModelKey:
     def __call__(self, operation: Operation, attempt: int) -> str | None:
         return operation.model_key
 
-    def identity(self, tenant_id: str, intent_id: str, model_key: str) -> str:
-        return model_key
+    def identity(self, operation: Operation, call: ToolCall) -> str:
+        return operation.model_key
 
 
 @dataclass(frozen=True, slots=True)

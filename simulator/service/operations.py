@@ -57,6 +57,7 @@ class Operation(NamedTuple):
         amount: minor units of `currency`.
         model_key: what the model wrote where the published schema asks for an id.
         fingerprint: digest of what is asked for; two payloads under one key differ in it.
+        order_version: of the order that the request was checked against.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Operation(NamedTuple):
     model_key: str
     key: str
     fingerprint: str
+    order_version: int = 1
 
     @property
     def action(self) -> str:
@@ -196,8 +198,10 @@ INSERT_OPERATION = """
 """
 INSERT_REFUND = """
     INSERT INTO refunds
-        (operation_id, intent_id, call_id, model_key, user_id, order_id, amount, currency)
-    VALUES (:id, :intent_id, :call_id, :model_key, :user_id, :order_id, :amount, :currency)
+        (operation_id, intent_id, call_id, model_key, user_id, order_id, amount, currency,
+         order_version)
+    VALUES (:id, :intent_id, :call_id, :model_key, :user_id, :order_id, :amount, :currency,
+            :order_version)
 """
 FORGOTTEN = """
     SELECT id FROM tool_operations
@@ -256,6 +260,7 @@ class DurableRecord:
                     "order_id": operation.order_id,
                     "amount": operation.amount,
                     "currency": operation.currency,
+                    "order_version": operation.order_version,
                 },
             )
             return "new"

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from simulator.service.operations import Operation
+from simulator.service.operations import Operation, move
 
 if TYPE_CHECKING:
+    from simulator.service.audit import Notes
+    from simulator.service.design import Design
     from simulator.service.runtime import Transaction
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "claim_next",
     "enqueue",
     "next_due",
+    "promise",
     "release",
 ]
 
@@ -64,18 +67,18 @@ class Outbox:
         lease: seconds until a claim may be taken over; None: never.
         fence: whether a worker's writes check the claim's token.
         max_attempts: claims in a row that may end without a result before the row is set
-            aside as a dead letter, with a task for a human.
+            aside as a dead letter, with a task for a human; None: it is claimed for ever.
     """
 
     lease: float | None = 30.0
     fence: bool = True
-    max_attempts: int = 8
+    max_attempts: int | None = 8
     inline: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.lease is not None and self.lease <= 0:
             raise ValueError(f"Outbox(lease={self.lease}): a lease lasts more than 0 seconds.")
-        if self.max_attempts < 1:
+        if self.max_attempts is not None and self.max_attempts < 1:
             raise ValueError(f"Outbox(max_attempts={self.max_attempts}): at least 1 is needed.")
 
 
@@ -83,7 +86,7 @@ class Job(NamedTuple):
     """A claimed row.
 
     Attributes:
-        topic: "refund" or "tell".
+        topic: "refund", "tell" or "expire" (of a question to a person).
         token: the claim's fencing token.
         claims: claims in a row, this one included, that have left no result yet.
         tries: results so far that were not final.
@@ -110,7 +113,7 @@ class Job(NamedTuple):
 
 ENQUEUE = """
     INSERT INTO outbox (operation_id, topic, available_at, created_at)
-    VALUES (:operation_id, :topic, :now, :now)
+    VALUES (:operation_id, :topic, :due, :now)
     ON CONFLICT (operation_id, topic) DO NOTHING
 """
 CLAIM = """
@@ -127,7 +130,7 @@ CLAIM = """
 """
 LOAD = """
     SELECT o.id, o.tenant_id, r.user_id, r.intent_id, r.call_id, r.order_id, r.amount, r.currency,
-           r.model_key, o.idempotency_key, o.request_hash, o.status, o.result
+           r.model_key, o.idempotency_key, o.request_hash, r.order_version, o.status, o.result
     FROM tool_operations o JOIN refunds r ON r.operation_id = o.id
     WHERE o.id = :operation_id
 """
@@ -157,9 +160,26 @@ NEXT_DUE = """
 """
 
 
-def enqueue(tx: Transaction, operation_id: str, topic: str) -> None:
-    """Promises a piece of work, due at once."""
-    tx.execute(ENQUEUE, {"operation_id": operation_id, "topic": topic, "now": tx.time()})
+def enqueue(tx: Transaction, operation_id: str, topic: str, due_in: float = 0.0) -> None:
+    """Promises a piece of work, due in so many seconds."""
+    tx.execute(
+        ENQUEUE,
+        {
+            "operation_id": operation_id,
+            "topic": topic,
+            "due": tx.time(due_in),
+            "now": tx.time(),
+        },
+    )
+
+
+def promise(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> None:
+    """What makes an operation go on once it is pending, in the transaction that made it so."""
+    if isinstance(d.dispatch, Outbox):
+        enqueue(tx, operation.id, "refund")
+    elif d.dispatch.inline and d.record.durable:
+        move(tx, operation.id, "pending", "processing")
+        notes.add(operation, "pending->processing")
 
 
 def claim_next(tx: Transaction, owner: str, lease: float | None, takes_over: bool) -> Job | None:

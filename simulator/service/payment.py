@@ -67,7 +67,7 @@ def pay(
     until = None if lease is None else rt.now() + lease - 2 * PROVIDER_TIMEOUT
     for attempt in count(tries):
         wait = 0.0
-        key = d.key_for(operation, attempt)
+        key = d.key_for(operation, attempt, rt.now())
         if unknown and d.recovery.asks_first and key is not None:
             key = f"{key}-{attempt}"
         order = RefundOrder(

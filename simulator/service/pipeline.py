@@ -8,22 +8,19 @@ the outbox row. Only the pipeline yields; policies decide, or write in a transac
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulator.service import audit as audit_log
+from simulator.service import approval
 from simulator.service.answers import Answer
-from simulator.service.balance import order_of
-from simulator.service.errors import (
-    CommitUnknown,
-    DatabaseUnavailable,
-    Silence,
-)
+from simulator.service.audit import Notes
+from simulator.service.balance import OrderRow, order_of
+from simulator.service.conclusion import conclude
+from simulator.service.errors import DatabaseUnavailable, Silence
 from simulator.service.keys import fingerprint
+from simulator.service.once import once
 from simulator.service.operations import FINAL, REFUND, Operation, Row, move
-from simulator.service.outbox import Job, Outbox, Publish, enqueue, release
+from simulator.service.outbox import Job, Outbox, Publish, promise, release
 from simulator.service.payment import PROVIDER_TIMEOUT, Outcome, pay
 from simulator.service.schemas import (
     InvalidRequest,
@@ -39,20 +36,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Begun",
     "begin",
-    "conclude",
+    "consent",
     "finish",
     "handle",
-    "once",
 ]
-
-T = TypeVar("T")
 
 SETTLE = 5.0
 """Seconds that a caller is kept waiting for a final outcome."""
-
-DATABASE_TRIES = 6
-"""Tries to get a transaction committed, 0.5 s, 1 s, 2 s … apart: 15 s, half a lease. After
-that the process gives up: a backend answers with an error, a worker is started anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +60,6 @@ class Begun:
     operation: Operation | None = None
 
 
-class Notes:
-    """Audit entries of one transaction: written with it, or kept for one of their own."""
-
-    def __init__(self, tx: Transaction, design: Design, later: list[tuple[Any, ...]]) -> None:
-        self.tx = tx
-        self.audit = design.audit
-        self.later = later
-
-    def add(self, operation: Operation, event: str, detail: str = "") -> None:
-        if self.audit.with_the_change:
-            audit_log.append(self.tx, operation.intent_id, operation.id, event, detail)
-        elif self.audit.kept:
-            self.later.append((operation.intent_id, operation.id, event, detail))
-
-
 def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[Answer]:
     """One tool call in, one answer out: steps 1 to 8 and 10, in the backend."""
     if not d.may(session):
@@ -95,7 +70,7 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
     except InvalidRequest as error:
         yield from once(rt, d, refuse, session.intent_id, "refused", str(error))
         return d.answer_to("refused", refusal(str(error)))
-    tenant_id, user_id = d.whose(session)
+    tenant_id, user_id = d.whose(session, call)
     admitted = Admitted(
         id=rt.new_id(),
         tenant_id=tenant_id,
@@ -105,21 +80,18 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
         order_id=request.order_id,
         amount=request.amount,
         model_key=str(call.arguments.get("refund_request_id", "")),
+        call=call,
     )
-    publishes = d.dispatch.when if isinstance(d.dispatch, Publish) else None
-    if publishes == "before":
-        yield from publish(rt, admitted.operation(d, "USD"))
+    if isinstance(d.dispatch, Publish) and d.dispatch.when == "before":
+        yield from publish(rt, admitted.operation(d, None))
     begun = yield from once(rt, d, begin, admitted)
     operation, row = begun.operation, begun.row
     if operation is None:
         return d.answer_to(begun.word, row)
+    if row is not None and row.status == "awaiting_approval":
+        return d.answer_to(begun.word, row)  # a person takes longer than a caller waits
     if begun.word == "new":
-        if d.dispatch.inline:
-            outcome = yield from pay(rt, d, operation)
-            yield from once(rt, d, finish, operation, outcome)
-            row = Row(outcome.status, {"detail": outcome.detail})
-        elif publishes == "after":
-            yield from publish(rt, operation)
+        row = yield from carry_on(rt, d, operation)
     if d.record.durable:
         try:
             row = yield from rt.settled(operation, SETTLE)
@@ -128,32 +100,25 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
     return d.answer_to(begun.word, row)
 
 
-def once(rt: Runtime, d: Design, transaction: Callable[..., T], *arguments: Any) -> Steps[T]:
-    """Runs a transaction until it is known to have been committed, or gives up.
-
-    With a durable record every transaction here may run twice and changes things once, so an
-    unknown commit is simply run again. Without one, nothing protects a second run: the error
-    goes up, and the caller gets no answer.
-    """
-    for attempt in count():
-        later: list[tuple[Any, ...]] = []
-        try:
-            result = yield from rt.transact(transaction, d, later, *arguments)
-        except (DatabaseUnavailable, CommitUnknown):
-            if not d.record.durable or attempt + 1 >= DATABASE_TRIES:
-                raise
-            yield from rt.sleep(0.5 * 2.0**attempt)
-            continue
-        if later:
-            yield from rt.transact(write_audit, later)
-        return result
-    raise AssertionError("unreachable")
+def carry_on(rt: Runtime, d: Design, operation: Operation) -> Steps[Row | None]:
+    """What the backend itself does for an operation that may go on; a row if it is over then."""
+    if d.dispatch.inline:
+        outcome = yield from pay(rt, d, operation)
+        yield from once(rt, d, finish, operation, outcome)
+        return Row(outcome.status, {"detail": outcome.detail})
+    if isinstance(d.dispatch, Publish) and d.dispatch.when == "after":
+        yield from publish(rt, operation)
+    return None
 
 
-def write_audit(tx: Transaction, entries: list[tuple[Any, ...]]) -> None:
-    """The audit rows of a change that is committed already (AuditAfterwards)."""
-    for entry in entries:
-        audit_log.append(tx, *entry)
+def consent(
+    rt: Runtime, d: Design, decision: approval.Decision, session: Session
+) -> Steps[approval.Decided]:
+    """Takes a person's decision, and lets go on what it allows."""
+    decided = yield from once(rt, d, approval.decide, decision, session)
+    if decided.operation is not None:
+        yield from carry_on(rt, d, decided.operation)
+    return decided
 
 
 class Admitted(NamedTuple):
@@ -167,15 +132,17 @@ class Admitted(NamedTuple):
     order_id: str
     amount: Any
     model_key: str
+    call: ToolCall
 
-    def operation(self, d: Design, currency: str) -> Operation:
-        """The operation that this request asks for.
+    def operation(self, d: Design, order: OrderRow | None) -> Operation:
+        """The operation that this request asks for, of an order as it stands.
 
         Raises:
             InvalidRequest: the currency cannot express the amount.
         """
+        currency = "USD" if order is None else order.currency
         amount = minor_units(self.amount, currency)
-        return Operation(
+        operation = Operation(
             id=self.id,
             tenant_id=self.tenant_id,
             user_id=self.user_id,
@@ -185,9 +152,11 @@ class Admitted(NamedTuple):
             amount=amount,
             currency=currency,
             model_key=self.model_key,
-            key=d.identify(self.tenant_id, self.intent_id, self.model_key),
+            key="",
             fingerprint=fingerprint(self.tenant_id, REFUND, self.order_id, amount, currency),
+            order_version=1 if order is None else order.version,
         )
+        return operation._replace(key=d.identify(operation, self.call))
 
 
 def refuse(
@@ -199,17 +168,14 @@ def refuse(
     detail: str,
 ) -> None:
     """Writes down a refusal that came before there was an operation."""
-    if d.audit.with_the_change:
-        audit_log.append(tx, intent_id, None, event, detail)
-    elif d.audit.kept:
-        later.append((intent_id, None, event, detail))
+    Notes(tx, d, later).entry(intent_id, None, event, detail)
 
 
 def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Admitted) -> Begun:
-    """Look-up, balance and promise, in ONE transaction."""
+    """Look-up, balance, consent and promise, in ONE transaction."""
     order = order_of(tx, admitted.tenant_id, admitted.order_id)
     try:
-        operation = admitted.operation(d, "USD" if order is None else order.currency)
+        operation = admitted.operation(d, order)
     except InvalidRequest as error:
         refuse(tx, d, later, admitted.intent_id, "refused", str(error))
         return Begun("refused", refusal(str(error)))
@@ -225,21 +191,30 @@ def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Ad
         return Begun("conflict")
     if d.record.durable:
         notes.add(operation, "->pending")
+    needs_consent = d.approval.needed(operation, admitted.call.arguments)
+    if needs_consent and not d.approval.asks:
+        return turn_down(tx, d, notes, operation, NO_CONSENT)
     if not d.balance.take(tx, operation):
-        reason = "it exceeds the refundable balance of the order."
-        if d.record.durable:
-            move(tx, operation.id, "pending", "failed", {"detail": reason})
-            notes.add(operation, "pending->failed", reason)
-            conclude(tx, d, operation)
-        else:
-            refuse(tx, d, later, operation.intent_id, "refused", reason)
-        return Begun("refused", refusal(reason))
-    if isinstance(d.dispatch, Outbox):
-        enqueue(tx, operation.id, "refund")
-    elif d.dispatch.inline and d.record.durable:
-        move(tx, operation.id, "pending", "processing")
-        notes.add(operation, "pending->processing")
+        return turn_down(tx, d, notes, operation, TOO_MUCH)
+    if needs_consent and order is not None and approval.ask(tx, d, notes, operation, order):
+        return Begun("new", Row("awaiting_approval"), operation)
+    promise(tx, d, notes, operation)
     return Begun("new", None, operation)
+
+
+TOO_MUCH = "it exceeds the refundable balance of the order."
+NO_CONSENT = "a manager has to approve it: set confirm to true."
+
+
+def turn_down(tx: Transaction, d: Design, notes: Notes, operation: Operation, reason: str) -> Begun:
+    """Refuses what was just begun, and has taken nothing out of the balance."""
+    if d.record.durable:
+        move(tx, operation.id, "pending", "failed", {"detail": reason})
+        notes.add(operation, "pending->failed", reason)
+        conclude(tx, d, operation)
+    else:
+        notes.entry(operation.intent_id, None, "refused", reason)
+    return Begun("refused", refusal(reason))
 
 
 def refusal(reason: str) -> Row:
@@ -290,9 +265,3 @@ def _again_in(d: Design, tx: Transaction, job: Job, outcome: Outcome) -> float |
     if delay is None:
         delay = d.recovery.every
     return max(delay, outcome.again_in or 0.0)
-
-
-def conclude(tx: Transaction, d: Design, operation: Operation) -> None:
-    """What a final state brings with it: the promise to tell the customer."""
-    if getattr(d.answer, "follow_up", False):
-        enqueue(tx, operation.id, "tell")

@@ -27,10 +27,11 @@ CREATE TABLE refunds (
     order_id TEXT NOT NULL,
     amount BIGINT NOT NULL,
     currency TEXT NOT NULL,
-    sends INTEGER NOT NULL DEFAULT 0
+    order_version BIGINT NOT NULL DEFAULT 1 -- of the order that the request was checked against
 );
 
--- refundable = captured - refunded - pending
+-- refundable = captured - refunded - pending - disputed. `version` grows with every change that
+-- a consent, or a check, cannot have known of.
 CREATE TABLE orders (
     tenant_id UUID NOT NULL,
     id TEXT NOT NULL,
@@ -40,6 +41,8 @@ CREATE TABLE orders (
     captured BIGINT NOT NULL,
     refunded BIGINT NOT NULL,
     pending BIGINT NOT NULL,
+    disputed BIGINT NOT NULL DEFAULT 0,
+    version BIGINT NOT NULL DEFAULT 1,
 
     PRIMARY KEY (tenant_id, id)
 );
@@ -48,7 +51,7 @@ CREATE TABLE orders (
 -- off the claims before it. `claims` counts claims in a row that left no result.
 CREATE TABLE outbox (
     operation_id UUID NOT NULL,
-    topic TEXT NOT NULL, -- refund, tell
+    topic TEXT NOT NULL, -- refund, tell, expire
     available_at TIMESTAMPTZ, -- NULL: nobody will look at it again
     owner TEXT,
     lease_until TIMESTAMPTZ,
@@ -70,6 +73,27 @@ CREATE TABLE tasks (
     opened_at TIMESTAMPTZ NOT NULL,
 
     PRIMARY KEY (operation_id, topic)
+);
+
+-- Questions to a person who may say yes. One question, one answer, one use.
+CREATE TABLE approvals (
+    id TEXT PRIMARY KEY,
+    operation_id UUID NOT NULL,
+    digest TEXT NOT NULL, -- of tool, arguments, tenant and the order's version
+    requested_by UUID NOT NULL,
+    status TEXT NOT NULL, -- open, approved, rejected, expired, changed
+    expires_at TIMESTAMPTZ NOT NULL,
+    decided_by UUID,
+    decided_at TIMESTAMPTZ,
+    used_at TIMESTAMPTZ,
+
+    CONSTRAINT one_question UNIQUE (operation_id)
+);
+
+-- Messages of the provider that were taken in.
+CREATE TABLE webhook_events (
+    id TEXT PRIMARY KEY,
+    received_at TIMESTAMPTZ NOT NULL
 );
 
 CREATE TABLE audit_log (

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simulator.service import approval
 from simulator.service.answers import Answer, from_row
+from simulator.service.audit import Notes
+from simulator.service.conclusion import fail
 from simulator.service.errors import Silence
+from simulator.service.once import once
 from simulator.service.operations import FINAL, Operation, Row, move
 from simulator.service.outbox import Job, Outbox, bury, claim_next, release
 from simulator.service.payment import PROVIDER_TIMEOUT, ask, pay
-from simulator.service.pipeline import Notes, finish, once
+from simulator.service.pipeline import finish
 from simulator.service.tasks import open_task
 
 if TYPE_CHECKING:
@@ -87,6 +91,10 @@ def claim(tx: Transaction, d: Design, later: list[tuple[Any, ...]], owner: str) 
     notes = Notes(tx, d, later)
     if job.topic == "refund":
         return _claim_refund(tx, d, notes, job)
+    if job.topic == "expire":
+        approval.expire(tx, d, notes, job.operation)
+        release(tx, job, fence=True, again_in=None, done=True)
+        return None
     if _too_late(tx, d, job):
         bury(tx, job)
         open_task(tx, job.operation.id, job.topic, "The customer could not be told.")
@@ -104,14 +112,19 @@ def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | N
         # The worker before may have paid and died: its claim is no evidence either way.
         _move(tx, notes, operation, "processing", "outcome_unknown")
         status = "outcome_unknown"
-    poisoned = job.claims > d.dispatch.max_attempts if isinstance(d.dispatch, Outbox) else False
-    if poisoned:
+    assert isinstance(d.dispatch, Outbox)
+    if d.dispatch.max_attempts is not None and job.claims > d.dispatch.max_attempts:
         if status == "processing":
             _move(tx, notes, operation, "processing", "outcome_unknown")
         reason = f"Claimed {job.claims - 1} times without a result (dead letter)."
         bury(tx, job)
         open_task(tx, operation.id, job.topic, reason)
         notes.add(operation, "task", reason)
+        return None
+    objection = approval.objection(tx, d, operation) if status == "pending" else None
+    if objection is not None:
+        fail(tx, d, notes, operation, "pending", objection)
+        release(tx, job, fence=True, again_in=None, done=True)
         return None
     if status != "processing":
         _move(tx, notes, operation, status, "processing")

@@ -14,8 +14,13 @@ from simulator.service.schemas import Session
 OTHER = "11111111-2222-4333-8444-555555555555"
 
 
-def test_tenant_and_user_are_the_sessions(session: Session) -> None:
-    assert FromSession()(session) == (session.tenant_id, session.user_id)
+def test_tenant_and_user_are_the_sessions_whatever_the_model_wrote(
+    session: Session, make_call: Any
+) -> None:
+    assert FromSession()(session, make_call(tenant_id="another")) == (
+        session.tenant_id,
+        session.user_id,
+    )
 
 
 @pytest.mark.parametrize(

@@ -57,13 +57,15 @@ def test_the_lessons_table_is_used_as_published() -> None:
     assert PUBLISHED in postgresql_schema()
 
 
-def test_schema_sql_has_the_six_tables() -> None:
+def test_schema_sql_has_these_tables() -> None:
     assert set(tables()) == {
         "tool_operations",
         "refunds",
         "orders",
         "outbox",
         "tasks",
+        "approvals",
+        "webhook_events",
         "audit_log",
     }
 
