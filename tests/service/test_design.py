@@ -207,9 +207,11 @@ def test_a_mistake_shows_no_address_of_this_machine(make_operation: Make) -> Non
 # Our own key.
 
 
-def test_our_record_is_found_by_the_intent_whatever_the_provider_is_sent() -> None:
+def test_our_record_is_found_by_the_intent_whatever_the_provider_is_sent(
+    make_operation: Any, make_call: Any
+) -> None:
     design = Design(key=lambda operation, attempt: None)
-    first = design.identify("tenant", "intent-1", "one thought")
-    assert first == design.identify("tenant", "intent-1", "another thought")
-    assert first != design.identify("tenant", "intent-2", "one thought")
-    assert first != design.identify("another", "intent-1", "one thought")
+    first = design.identify(make_operation(model_key="one"), make_call())
+    assert first == design.identify(make_operation(model_key="another"), make_call())
+    assert first != design.identify(make_operation(intent_id="intent-2"), make_call())
+    assert first != design.identify(make_operation(tenant_id="another"), make_call())

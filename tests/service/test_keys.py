@@ -16,6 +16,7 @@ from simulator.service.keys import (
     operation_key,
 )
 from simulator.service.operations import Operation
+from simulator.service.schemas import ToolCall
 
 PARTS = st.tuples(st.text(max_size=6), st.text(max_size=6), st.text(max_size=6))
 AWKWARD = st.text(alphabet=':|",[]\\ a1é', max_size=4)
@@ -119,8 +120,9 @@ def test_a_key_per_attempt_is_new_every_time(make_operation: Callable[..., Opera
 
 def test_the_models_key_changes_with_its_thoughts(
     make_operation: Callable[..., Operation],
+    make_call: Callable[..., ToolCall],
 ) -> None:
     key = ModelKey()
     assert key(make_operation(model_key="one"), 0) == key(make_operation(model_key="one"), 3)
     assert key(make_operation(model_key="one"), 0) != key(make_operation(model_key="two"), 0)
-    assert key.identity("tenant", "intent-1", "one") == "one"
+    assert key.identity(make_operation(model_key="one"), make_call()) == "one"
