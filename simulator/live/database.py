@@ -61,6 +61,12 @@ class LiveTransaction:
         return self._time_of(seconds_from_now)
 
 
+class OpenTransaction(LiveTransaction):
+    """A transaction that stays open from one call to the next; see `Runtime.open`."""
+
+    connection: Any
+
+
 class Database(ABC):
     """Connections to one database; safe to use from several threads.
 
@@ -136,6 +142,52 @@ class Database(ABC):
             self.retried += 1
             time.sleep(chance.uniform(0, min(0.1, 0.002 * 2.0 ** min(attempt, 10))))
         raise DatabaseUnavailable(f"other transactions got in the way {TRIES} times")
+
+    def open(self, memory: dict[str, Any], dice: Random01) -> OpenTransaction:
+        """Begins a transaction and leaves it open; `commit_open` ends it.
+
+        Raises:
+            DatabaseUnavailable: the database takes none; its statements raise it too.
+        """
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = self.connect()
+
+        def execute(statement: str, parameters: dict[str, Any]) -> Any:
+            try:
+                return self.execute(connection, statement, parameters)
+            except self.errors as error:
+                self.roll_back(connection)
+                raise self.meaning(error) from error
+
+        tx = OpenTransaction(execute, self.stored_time, memory, dice)
+        tx.connection = connection
+        try:
+            self.begin(connection, reads=False)
+        except self.errors as error:
+            raise self.meaning(error) from error
+        return tx
+
+    def commit_open(self, tx: OpenTransaction) -> None:
+        """Commits what `open` began.
+
+        Raises:
+            DatabaseUnavailable: it was rolled back, to let another go on or for lack of the
+                database. CommitUnknown: nobody knows.
+        """
+        connection = tx.connection
+        try:
+            self.commit(connection)
+        except self.errors as error:
+            self.roll_back(connection)
+            if self.may_run_again(error):
+                raise DatabaseUnavailable("another transaction got in the way") from error
+            raise self.meaning_at_commit(error) from error
+        finally:
+            if self.usable(connection):
+                with self._lock:
+                    self._idle.append(connection)
 
     def rows(self, query: str, parameters: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """Reads, in a transaction of its own."""

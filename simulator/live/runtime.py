@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from simulator.live.clock import Clock
-from simulator.live.database import Database, DiskFull
+from simulator.live.database import Database, DiskFull, OpenTransaction
 from simulator.live.stops import Stops
 from simulator.service.errors import Silence
 from simulator.service.operations import DurableRecord, Operation, Row
@@ -111,6 +111,18 @@ class LiveRuntime:
             raise
         self.stops.at(name, "after")
         return result
+
+    def open(self, name: str) -> Steps[OpenTransaction]:
+        """Opens a transaction that stays open while time passes."""
+        yield from ()
+        return self.database.open(self.memory, self.random)
+
+    def commit(self, tx: OpenTransaction) -> Steps[None]:
+        """Commits it."""
+        yield from ()
+        self.stops.at("commit", "before")
+        self.database.commit_open(tx)
+        self.stops.at("commit", "after")
 
     def sleep(self, seconds: float) -> Steps[None]:
         """Waits."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Design", "PolicyMistake"]
 
-SILENCES = ("again", "failed", "outcome_unknown")
+SILENCES = ("again", "failed", "forgotten", "outcome_unknown")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class Design:
         approval: NoApproval, ModelFlag or Approval.
         key: (Operation, attempt) -> the key that the provider is sent, or None.
         dispatch: Inline, Publish or Outbox.
-        on_silence: (Operation, Silence) -> "again", "failed" or "outcome_unknown".
+        on_silence: (Operation, Silence) -> "again", "failed", "forgotten" or
+            "outcome_unknown".
         recovery: NoRecovery, Blind, AskThenSend or SameKey.
         retry: (attempt, random) -> seconds to wait, or None to give up; or an object whose
             `delay` does that.
@@ -123,6 +124,11 @@ class Design:
                 isinstance(self.balance, Reserved) and not self.record.durable,
                 "a reservation that no record remembers is never released: set "
                 "record=DurableRecord(), or balance=CheckThenAct()",
+            ),
+            (
+                self.record.looks_first and not self.dispatch.inline,
+                "a record that is looked up before it is written belongs to code that does "
+                "all itself: set dispatch=Inline(), or record=DurableRecord()",
             ),
             (
                 self.recovery.takes_over and not isinstance(self.dispatch, Outbox),
@@ -238,7 +244,7 @@ class Design:
                 "on_silence",
                 (operation, silence),
                 status,
-                "'again', 'failed' or 'outcome_unknown'",
+                "'again', 'failed', 'forgotten' or 'outcome_unknown'",
             )
         return str(status)
 

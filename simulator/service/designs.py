@@ -6,6 +6,7 @@ from simulator.service import silence
 from simulator.service.answers import FromRecord, Optimistic
 from simulator.service.approval import Approval, NoApproval
 from simulator.service.audit import AuditAfterwards, AuditInTransaction, NoAudit
+from simulator.service.authorization import Anyone, AnyOrder, FromArguments
 from simulator.service.balance import CheckThenAct, NoBalance, Reserved
 from simulator.service.design import Design
 from simulator.service.keys import ModelKey, NoKey, OperationKey
@@ -13,7 +14,8 @@ from simulator.service.operations import DurableRecord, MemoryRecord, NoRecord
 from simulator.service.outbox import Inline, Outbox, Publish
 from simulator.service.recovery import AskThenSend, Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, Immediate, NoRetry
-from simulator.service.webhooks import ByOperation, IgnoreWebhooks
+from simulator.service.schemas import FreeDict
+from simulator.service.webhooks import BookByReference, ByOperation, IgnoreWebhooks
 
 __all__ = [
     "DURABLE_RECORD",
@@ -107,21 +109,46 @@ LADDER: tuple[Design, ...] = (
 def ablations() -> dict[str, Design]:
     """SAFE without one safeguard, by the name of what is missing."""
     without = {
+        "schema": SAFE.but(schema=FreeDict()),
+        "identity from the session": SAFE.but(identity=FromArguments()),
+        "permission": SAFE.but(permission=Anyone()),
+        "ownership": SAFE.but(ownership=AnyOrder()),
         "provider key": SAFE.but(key=NoKey()),
         "operation key": SAFE.but(key=ModelKey()),
         "fingerprint": SAFE.but(record=DurableRecord(fingerprint=False)),
+        "insert first": SAFE.but(record=DurableRecord(claim="upsert")),
         "tombstone": SAFE.but(record=DurableRecord(keep=24 * 3600.0)),
+        "durable record": SAFE.but(
+            record=MemoryRecord(),
+            balance=CheckThenAct(),
+            dispatch=Inline(),
+            recovery=NoRecovery(),
+            answer=FromRecord(follow_up=False),
+        ),
         "reservation": SAFE.but(balance=CheckThenAct()),
+        "approval": SAFE.but(approval=NoApproval()),
+        "approval digest": SAFE.but(approval=Approval(bind="tool")),
+        "approval expiry": SAFE.but(approval=Approval(when_expired="approved")),
+        "revalidation": SAFE.but(approval=Approval(revalidate=False)),
         "outbox": SAFE.but(
             dispatch=Publish("after"),
             recovery=NoRecovery(),
             answer=FromRecord(follow_up=False),
         ),
+        "outbox, published before": SAFE.but(
+            dispatch=Publish("before"),
+            recovery=NoRecovery(),
+            answer=FromRecord(follow_up=False),
+        ),
+        "atomic claim": SAFE.but(dispatch=Outbox(atomic=False)),
+        "lease": SAFE.but(dispatch=Outbox(lease=None)),
+        "fencing token": SAFE.but(dispatch=Outbox(fence=False)),
+        "dead letter": SAFE.but(dispatch=Outbox(max_attempts=None)),
         "outcome_unknown": SAFE.but(on_silence=silence.failed),
         "recovery": SAFE.but(recovery=NoRecovery()),
         "same-key recovery": SAFE.but(recovery=AskThenSend()),
-        "lease": SAFE.but(dispatch=Outbox(lease=None)),
-        "fencing token": SAFE.but(dispatch=Outbox(fence=False)),
+        "settlement": SAFE.but(recovery=SameKey(waits_for_settlement=False)),
+        "webhooks by operation": SAFE.but(webhook=BookByReference()),
         "answer from the record": SAFE.but(answer=Optimistic()),
         "follow-up": SAFE.but(answer=FromRecord(follow_up=False)),
         "audit in the transaction": SAFE.but(audit=AuditAfterwards()),

@@ -140,6 +140,10 @@ class NoRecord:
     """Remembers nothing: every call is new."""
 
     durable: ClassVar[bool] = False
+    looks_first: ClassVar[bool] = False
+
+    def forget(self, tx: Transaction, operation: Operation) -> None:
+        """Removes what is remembered."""
 
     def begin(self, tx: Transaction, operation: Operation) -> str:
         return "new"
@@ -166,6 +170,10 @@ class MemoryRecord:
     """
 
     durable: ClassVar[bool] = False
+    looks_first: ClassVar[bool] = False
+
+    def forget(self, tx: Transaction, operation: Operation) -> None:
+        tx.memory.get("operations", {}).pop(operation.key, None)
 
     def begin(self, tx: Transaction, operation: Operation) -> str:
         rows = tx.memory.setdefault("operations", {})
@@ -196,6 +204,18 @@ INSERT_OPERATION = """
     VALUES (:id, :tenant_id, :key, :action, :fingerprint, 'pending', :now, :now)
     ON CONFLICT (tenant_id, idempotency_key) DO NOTHING
 """
+UPSERT_OPERATION = """
+    INSERT INTO tool_operations
+        (id, tenant_id, idempotency_key, action_type, request_hash, status, created_at, updated_at)
+    VALUES (:id, :tenant_id, :key, :action, :fingerprint, 'pending', :now, :now)
+    ON CONFLICT (tenant_id, idempotency_key) DO UPDATE
+    SET id = excluded.id, status = 'pending', result = NULL, updated_at = excluded.updated_at
+"""
+REMOVE = (
+    "DELETE FROM refunds WHERE operation_id = :id",
+    "DELETE FROM outbox WHERE operation_id = :id",
+    "DELETE FROM tool_operations WHERE id = :id",
+)
 INSERT_REFUND = """
     INSERT INTO refunds
         (operation_id, intent_id, call_id, model_key, user_id, order_id, amount, currency,
@@ -226,11 +246,31 @@ class DurableRecord:
         fingerprint: compare the payload with the recorded one, and refuse another (409).
         keep: seconds after which a finished operation is forgotten; None: never. What is kept
             of it is its tombstone: it must outlive the latest redelivery.
+        claim: how the first one is told from the others. "insert": by the UNIQUE constraint;
+            "look up": by a look in a transaction of its own, so that two who look at the same
+            time are both the first (cases B47, B88); "upsert": by nothing, a duplicate sets
+            the row back to its beginning (case B66).
     """
 
     fingerprint: bool = True
     keep: float | None = None
+    claim: str = "insert"
     durable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.claim not in ("insert", "look up", "upsert"):
+            raise ValueError(
+                f"DurableRecord(claim={self.claim!r}): say 'insert', 'look up' or 'upsert'."
+            )
+
+    @property
+    def looks_first(self) -> bool:
+        """Whether somebody looks, in a transaction of its own, before anybody writes."""
+        return self.claim == "look up"
+
+    def forget(self, tx: Transaction, operation: Operation) -> None:
+        for statement in REMOVE:
+            tx.execute(statement, {"id": operation.id})
 
     def begin(self, tx: Transaction, operation: Operation) -> str:
         if self.keep is not None:
@@ -238,7 +278,7 @@ class DurableRecord:
             for statement in FORGET:
                 tx.execute(statement, {"before": before})
         inserted = tx.execute(
-            INSERT_OPERATION,
+            UPSERT_OPERATION if self.claim == "upsert" else INSERT_OPERATION,
             {
                 "id": operation.id,
                 "tenant_id": operation.tenant_id,
@@ -264,6 +304,8 @@ class DurableRecord:
                 },
             )
             return "new"
+        if self.looks_first:
+            return "new"  # whoever came between the look and this is not noticed
         _, recorded, _, _ = self._find(tx, operation)
         if self.fingerprint and recorded != operation.fingerprint:
             return "conflict"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from simulator.service.runtime import Transaction
 
 __all__ = [
+    "Found",
     "Inline",
     "Job",
     "Outbox",
@@ -25,6 +26,7 @@ __all__ = [
     "bury",
     "claim_next",
     "enqueue",
+    "look",
     "next_due",
     "promise",
     "release",
@@ -33,8 +35,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """The backend calls the provider itself, while the caller waits."""
+    """The backend calls the provider itself, while the caller waits.
 
+    Attributes:
+        inside: the call is made inside the transaction that writes our books, as if the
+            provider could be rolled back with it (section 8 of the lesson).
+        reruns: how often such a transaction is run again when its commit fails, as frameworks
+            do by themselves: each run calls the provider anew (case B02).
+    """
+
+    inside: bool = False
+    reruns: int = 2
     inline: ClassVar[bool] = True
 
 
@@ -68,11 +79,14 @@ class Outbox:
         fence: whether a worker's writes check the claim's token.
         max_attempts: claims in a row that may end without a result before the row is set
             aside as a dead letter, with a task for a human; None: it is claimed for ever.
+        atomic: whether looking for a row and claiming it are one statement. If not, two workers
+            find the same row before either has marked it (case B55).
     """
 
     lease: float | None = 30.0
     fence: bool = True
     max_attempts: int | None = 8
+    atomic: bool = True
     inline: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -116,16 +130,23 @@ ENQUEUE = """
     VALUES (:operation_id, :topic, :due, :now)
     ON CONFLICT (operation_id, topic) DO NOTHING
 """
-CLAIM = """
+LOOK = """
+    SELECT operation_id, topic FROM outbox
+    WHERE done_at IS NULL AND dead_at IS NULL AND available_at <= :now
+      AND (owner IS NULL OR (:takes_over = 1 AND lease_until <= :now))
+    ORDER BY available_at, operation_id, topic
+    LIMIT 1
+"""
+CLAIM = f"""
     UPDATE outbox
     SET owner = :owner, lease_until = :until, token = token + 1, claims = claims + 1
-    WHERE (operation_id, topic) = (
-        SELECT operation_id, topic FROM outbox
-        WHERE done_at IS NULL AND dead_at IS NULL AND available_at <= :now
-          AND (owner IS NULL OR (:takes_over = 1 AND lease_until <= :now))
-        ORDER BY available_at, operation_id, topic
-        LIMIT 1
-    )
+    WHERE (operation_id, topic) = ({LOOK})
+    RETURNING operation_id, topic, token, claims, tries, created_at
+"""
+CLAIM_UNSEEN = """
+    UPDATE outbox
+    SET owner = :owner, lease_until = :until, token = token + 1, claims = claims + 1
+    WHERE operation_id = :operation_id AND topic = :topic
     RETURNING operation_id, topic, token, claims, tries, created_at
 """
 LOAD = """
@@ -182,13 +203,34 @@ def promise(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> N
         notes.add(operation, "pending->processing")
 
 
-def claim_next(tx: Transaction, owner: str, lease: float | None, takes_over: bool) -> Job | None:
-    """Claims the row that has been due longest, or None if nothing is due."""
-    until = None if lease is None else tx.time(lease)
-    row = tx.execute(
-        CLAIM,
-        {"now": tx.time(), "takes_over": int(takes_over), "owner": owner, "until": until},
-    ).fetchone()
+Found = tuple[str, str]
+"""(operation id, topic) of a row that a look has found."""
+
+
+def look(tx: Transaction, takes_over: bool) -> Found | None:
+    """The row that has been due longest, without claiming it."""
+    row = tx.execute(LOOK, {"now": tx.time(), "takes_over": int(takes_over)}).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+def claim_next(
+    tx: Transaction,
+    owner: str,
+    lease: float | None,
+    takes_over: bool,
+    found: Found | None = None,
+) -> Job | None:
+    """Claims the row that has been due longest, or None if nothing is due.
+
+    With `found`, of an earlier look, that row is claimed whatever has become of it since.
+    """
+    values: dict[str, Any] = {"owner": owner, "until": None if lease is None else tx.time(lease)}
+    if found is None:
+        values |= {"now": tx.time(), "takes_over": int(takes_over)}
+        row = tx.execute(CLAIM, values).fetchone()
+    else:
+        values |= {"operation_id": found[0], "topic": found[1]}
+        row = tx.execute(CLAIM_UNSEEN, values).fetchone()
     if row is None:
         return None
     operation_id, topic, token, claims, tries, created_at = row

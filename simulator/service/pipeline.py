@@ -9,6 +9,7 @@ the outbox row. Only the pipeline yields; policies decide, or write in a transac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.service import approval
@@ -16,7 +17,7 @@ from simulator.service.answers import Answer
 from simulator.service.audit import Notes
 from simulator.service.balance import OrderRow, order_of
 from simulator.service.conclusion import conclude
-from simulator.service.errors import DatabaseUnavailable, Silence
+from simulator.service.errors import CommitUnknown, DatabaseUnavailable, Silence
 from simulator.service.keys import fingerprint
 from simulator.service.once import once
 from simulator.service.operations import FINAL, REFUND, Operation, Row, move
@@ -84,7 +85,13 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
     )
     if isinstance(d.dispatch, Publish) and d.dispatch.when == "before":
         yield from publish(rt, admitted.operation(d, None))
-    begun = yield from once(rt, d, begin, admitted)
+    if getattr(d.dispatch, "inside", False):
+        begun = yield from inside(rt, d, admitted)
+        return d.answer_to(begun.word, begun.row)
+    looked = None
+    if d.record.looks_first:
+        looked = yield from once(rt, d, look_up, admitted)
+    begun = looked or (yield from once(rt, d, begin, admitted))
     operation, row = begun.operation, begun.row
     if operation is None:
         return d.answer_to(begun.word, row)
@@ -109,6 +116,47 @@ def carry_on(rt: Runtime, d: Design, operation: Operation) -> Steps[Row | None]:
     if isinstance(d.dispatch, Publish) and d.dispatch.when == "after":
         yield from publish(rt, operation)
     return None
+
+
+def inside(rt: Runtime, d: Design, admitted: Admitted) -> Steps[Begun]:
+    """Everything in one transaction, the call to the provider too, and again if it fails.
+
+    What was written is undone with it. What was paid is not.
+    """
+    for attempt in count():
+        tx = yield from rt.open("inside")
+        begun = begin(tx, d, [], admitted)
+        if begun.word == "new" and begun.operation is not None:
+            outcome = yield from pay(rt, d, begun.operation)
+            finish(tx, d, [], begun.operation, outcome)
+            row = Row(outcome.status, {"detail": outcome.detail})
+            begun = Begun("new", row, begun.operation)
+        try:
+            yield from rt.commit(tx)
+        except (DatabaseUnavailable, CommitUnknown):
+            if attempt >= getattr(d.dispatch, "reruns", 0):
+                raise
+            yield from rt.sleep(RERUN_AFTER)
+            continue
+        return begun
+    raise AssertionError("unreachable")
+
+
+RERUN_AFTER = 1.0
+"""Seconds until a framework runs a transaction again."""
+
+
+def look_up(
+    tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Admitted
+) -> Begun | None:
+    """Whether there is such an operation, asked before and apart from writing one."""
+    order = order_of(tx, admitted.tenant_id, admitted.order_id)
+    try:
+        operation = admitted.operation(d, order)
+    except InvalidRequest:
+        return None
+    row = d.record.row(tx, operation)
+    return None if row is None else Begun("known", row, operation)
 
 
 def consent(
@@ -246,6 +294,10 @@ def finish(
         again_in = None if done else _again_in(d, tx, job, outcome)
         if not release(tx, job, checked, again_in, done):
             return False
+    if outcome.status == "forgotten":
+        d.record.forget(tx, operation)
+        d.balance.settle(tx, operation, "processing", "failed")
+        return True
     before = d.record.finish(tx, operation, outcome.status, {"detail": outcome.detail}, checked)
     if before is None:
         return False

@@ -78,6 +78,22 @@ class Runtime(Protocol):
         """
         ...
 
+    def open(self, name: str) -> Steps[Transaction]:
+        """Opens a transaction that stays open while time passes.
+
+        A mistake that real systems make. Whatever it locked stays locked meanwhile.
+        """
+        ...
+
+    def commit(self, tx: Any) -> Steps[None]:
+        """Commits what `open` returned.
+
+        Raises:
+            DatabaseUnavailable: not carried out.
+            CommitUnknown: nobody knows.
+        """
+        ...
+
     def sleep(self, seconds: float) -> Steps[None]:
         """Waits."""
         ...

@@ -12,7 +12,7 @@ from simulator.service.conclusion import fail
 from simulator.service.errors import Silence
 from simulator.service.once import once
 from simulator.service.operations import FINAL, Operation, Row, move
-from simulator.service.outbox import Job, Outbox, bury, claim_next, release
+from simulator.service.outbox import Found, Job, Outbox, bury, claim_next, look, release
 from simulator.service.payment import PROVIDER_TIMEOUT, ask, pay
 from simulator.service.pipeline import finish
 from simulator.service.tasks import open_task
@@ -46,7 +46,13 @@ def work(rt: Runtime, d: Design) -> Steps[None]:
     """Claims and carries out one row of the outbox after the other, for ever."""
     while True:
         yield from rt.due()
-        job = yield from once(rt, d, claim, rt.owner)
+        assert isinstance(d.dispatch, Outbox)
+        found: Found | None = None
+        if not d.dispatch.atomic:
+            found = yield from once(rt, d, see)
+            if found is None:
+                continue
+        job = yield from once(rt, d, claim, rt.owner, found)
         if job is None:
             continue
         if job.topic == "refund":
@@ -82,10 +88,21 @@ def hand_over(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job
     notes.add(job.operation, "task", reason)
 
 
-def claim(tx: Transaction, d: Design, later: list[tuple[Any, ...]], owner: str) -> Job | None:
+def see(tx: Transaction, d: Design, later: list[tuple[Any, ...]]) -> Found | None:
+    """Looks for a row, and leaves it there for others to see too."""
+    return look(tx, d.takes_over)
+
+
+def claim(
+    tx: Transaction,
+    d: Design,
+    later: list[tuple[Any, ...]],
+    owner: str,
+    found: Found | None = None,
+) -> Job | None:
     """Claims a row and says what its operation now is; None if there is nothing to carry out."""
     assert isinstance(d.dispatch, Outbox)
-    job = claim_next(tx, owner, d.dispatch.lease, d.takes_over)
+    job = claim_next(tx, owner, d.dispatch.lease, d.takes_over, found)
     if job is None:
         return None
     notes = Notes(tx, d, later)

@@ -242,12 +242,25 @@ class VirtualRuntime:
 
     def _commit(self, tx: VirtualTransaction) -> Generator[Any, Any, None]:
         self._alive()
-        yield self.world.clock.timeout(ROUND_TRIP)
-        if not self.world.database.close(tx, commit=True):
-            self.world.note(self.life.process, "rollback", "open transaction", "database")
+        world, life = self.world, self.life
+        fault = world.strike(life, "commit", call=False)
+        if fault is not None:
+            yield from self._interrupted(fault, "before")
+            world.break_down(fault)
+        yield world.clock.timeout(ROUND_TRIP)
+        lost = fault is not None and fault.kind == "lose_commit_ack"
+        if lost and fault is not None and fault.when == "before":
+            world.database.close(tx, commit=False)
+            yield from self._unknown("commit", committed=False)
+        if not world.database.close(tx, commit=True):
+            world.note(life.process, "rollback", "open transaction", "database")
             raise DatabaseUnavailable("the connection of the open transaction broke")
-        self.world.note(self.life.process, "commit", "open transaction", "database")
-        self.world.note_changes(self.life.process)
+        world.note(life.process, "commit", "open transaction", "database")
+        world.note_changes(life.process)
+        if lost:
+            yield from self._unknown("commit", committed=True)
+        if fault is not None:
+            yield from self._interrupted(fault, "after")
 
 
 def name_of(transaction: object) -> str:

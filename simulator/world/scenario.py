@@ -327,6 +327,18 @@ class Scenario:
         )
 
     @classmethod
+    def returned_by_the_bank(cls) -> Scenario:
+        """The provider accepts the refund, and two days later the bank sends the money back."""
+        return cls(
+            name="returned_by_the_bank",
+            provider=ProviderSettings(
+                settles_after=48 * 3600.0,
+                fails_to_settle=frozenset({"intent-1"}),
+                webhooks=WebhookSettings(),
+            ),
+        )
+
+    @classmethod
     def poisoned_event(cls) -> Scenario:
         """One event kills every worker that takes it up. Beside it lies a good one."""
         return cls(

@@ -36,6 +36,7 @@ CASES: list[tuple[str, Design, Scenario, Sequence[Fault]]] = [
     ("double_refund", designs.NAIVE, Scenario.one_refund(), [LOST]),
     ("over_refund", designs.PROVIDER_KEY, Scenario.two_partial_refunds(), []),
     ("unauthorized_refund", designs.SAFE.but(ownership=lambda tx, op: True), NOT_MINE, []),
+    ("unapproved_refund", ABLATED["approval"], Scenario.approval_between(), []),
     ("conflict_ignored", ABLATED["fingerprint"], Scenario.changed_payload(), []),
     (
         # The zombie wakes up, sends again, hears nothing, and writes that over the result.

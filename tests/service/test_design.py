@@ -155,7 +155,7 @@ def test_a_word_that_silence_does_not_have_is_the_policys_mistake(
 ) -> None:
     design = Design(on_silence=lambda operation, silence: word)
     with pytest.raises(
-        PolicyMistake, match=r"`on_silence`.*'again', 'failed' or 'outcome_unknown'"
+        PolicyMistake, match=r"`on_silence`.*'again', 'failed', 'forgotten' or 'outcome_unknown'"
     ):
         design.status_after(make_operation(), CallTimeout("2 s"))
 
