@@ -29,19 +29,16 @@ def minor_units(amount: Decimal, currency: str) -> int:
     if not amount.is_finite():
         raise InvalidRequest(f"{amount} is not an amount of money.", "amount", "not_a_number")
     exponent = EXPONENTS[currency]
-    size = amount.adjusted() if amount else 0
-    if size + exponent >= DIGITS:
+    if amount and amount.adjusted() + exponent >= DIGITS:
         raise InvalidRequest(
             f"The amount has more than {DIGITS} digits in the smallest unit of {currency}.",
             "amount",
             "out_of_range",
         )
-    # Decimal.scaleb rounds to 28 digits, and would take 1 + 1e-29 for a whole number. The
-    # ratio is exact, and small between these bounds.
-    whole, rest = 0, 1
-    if size >= -DIGITS:
-        numerator, denominator = amount.as_integer_ratio()
-        whole, rest = divmod(numerator * 10**exponent, denominator)
+    # A ratio, since Decimal.scaleb rounds to 28 digits: it takes 1 + 1e-29 for a whole number.
+    numerator, denominator = amount.as_integer_ratio()
+    units: int = numerator * 10**exponent
+    whole, rest = divmod(units, denominator)
     if rest:
         raise InvalidRequest(
             f"{amount} {currency} is not a whole number of its smallest unit: "

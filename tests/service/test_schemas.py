@@ -158,6 +158,7 @@ def test_what_is_not_the_models_to_say_is_refused_with_where_it_comes_from(
         ({"order_id": "ORD-1001", "amount": "500", "note": ""}, "note", "unknown_field"),
         ({"order_id": "ORD-1001", "amount": "five"}, "amount", "not_a_number"),
         ({"order_id": "ORD-1001", "amount": None}, "amount", "not_a_number"),
+        ({"order_id": "ORD-1001", "amount": True}, "amount", "not_a_number"),
         ({"order_id": "ORD-1001", "amount": Decimal("NaN")}, "amount", "not_a_number"),
         ({"order_id": "ORD-1001", "amount": "0"}, "amount", "out_of_range"),
         ({"order_id": "ORD-1001", "amount": "-5"}, "amount", "out_of_range"),
