@@ -44,8 +44,9 @@ INSERT = """
     VALUES (:id, :operation_id, :digest, :requested_by, 'open', :expires_at)
 """
 FIND = """
-    SELECT operation_id, digest, requested_by, status, expires_at, decided_by
-    FROM approvals WHERE id = :id
+    SELECT a.operation_id, a.digest, a.requested_by, a.status, a.expires_at, a.decided_by
+    FROM approvals a JOIN refunds r ON r.operation_id = a.operation_id
+    WHERE a.id = :id
 """
 OF_OPERATION = """
     SELECT id, digest, status, expires_at, used_at FROM approvals

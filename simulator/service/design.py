@@ -24,7 +24,7 @@ from simulator.service.operations import (
 )
 from simulator.service.outbox import Inline, Outbox, Publish
 from simulator.service.policy import PolicyMistake, ask_policy, shortened
-from simulator.service.recovery import AskThenSend, Blind, NoRecovery, SameKey
+from simulator.service.recovery import AskOnly, AskThenSend, Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, Random01
 from simulator.service.schemas import (
     InvalidRequest,
@@ -63,7 +63,7 @@ class Design:
         dispatch: Inline, Publish or Outbox.
         on_silence: (Operation, Silence) -> "again", "failed", "forgotten" or
             "outcome_unknown".
-        recovery: NoRecovery, Blind, AskThenSend or SameKey.
+        recovery: NoRecovery, Blind, AskThenSend, AskOnly or SameKey.
         retry: (attempt, random) -> seconds to wait, or None to give up; or an object whose
             `delay` does that.
         answer: ("new" | "known" | ..., Row | None) -> Answer.
@@ -87,7 +87,7 @@ class Design:
     key: Callable[[Operation, int], str | None] = OperationKey()
     dispatch: Inline | Publish | Outbox = Outbox()
     on_silence: Callable[[Operation, Silence], str] = silences.outcome_unknown
-    recovery: NoRecovery | Blind | AskThenSend | SameKey = SameKey()
+    recovery: NoRecovery | Blind | AskThenSend | AskOnly | SameKey = SameKey()
     retry: Any = FullJitter(base=1.0, cap=30.0, max_attempts=8)
     answer: Callable[[str, Row | None], Answer] = FromRecord()
     audit: NoAudit | AuditAfterwards | AuditInTransaction = AuditInTransaction()
@@ -225,12 +225,16 @@ class Design:
             raise PolicyMistake("record", (operation,), word, "'new', 'known' or 'conflict'")
         return word
 
-    def key_for(self, operation: Operation, attempt: int, now: float = 0.0) -> str | None:
-        """What the slot `key` says, checked; `now` is for policies that look at the clock."""
+    def key_for(
+        self, operation: Operation, attempt: int, now: float = 0.0, owner: str = ""
+    ) -> str | None:
+        """What the slot `key` says, checked. Policies that look at the clock have a method `at`
+        and are told `now`; those of one life of a process have `by`, and are told whose.
+        """
         arguments: tuple[Any, ...] = (operation, attempt)
-        policy = getattr(self.key, "at", None)
+        policy = getattr(self.key, "at", None) or getattr(self.key, "by", None)
         if policy is not None:
-            arguments = (*arguments, now)
+            arguments = (*arguments, now if hasattr(self.key, "at") else owner)
         key = ask_policy("key", policy or self.key, arguments)
         if key is not None and (not isinstance(key, str) or not 1 <= len(key) <= 255):
             raise PolicyMistake("key", arguments, key, "a text of 1 to 255 characters, or None")
@@ -276,7 +280,7 @@ _CLASSES: dict[str, tuple[type, ...]] = {
     "balance": (NoBalance, CheckThenAct, Reserved),
     "approval": (NoApproval, ModelFlag, Approval),
     "dispatch": (Inline, Publish, Outbox),
-    "recovery": (NoRecovery, Blind, AskThenSend, SameKey),
+    "recovery": (NoRecovery, Blind, AskThenSend, AskOnly, SameKey),
     "audit": (NoAudit, AuditAfterwards, AuditInTransaction),
     "webhook": (IgnoreWebhooks, BookByReference, ByOperation),
 }

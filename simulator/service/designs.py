@@ -124,6 +124,7 @@ def ablations() -> dict[str, Design]:
             dispatch=Inline(),
             recovery=NoRecovery(),
             answer=FromRecord(follow_up=False),
+            audit=NoAudit(),
         ),
         "reservation": SAFE.but(balance=CheckThenAct()),
         "approval": SAFE.but(approval=NoApproval()),

@@ -277,6 +277,10 @@ class DurableRecord:
             before = tx.time(-self.keep)
             for statement in FORGET:
                 tx.execute(statement, {"before": before})
+        if self.claim == "upsert":
+            found = self._find(tx, operation)
+            for statement in () if found is None else REMOVE[:2]:
+                tx.execute(statement, {"id": found[0]})
         inserted = tx.execute(
             UPSERT_OPERATION if self.claim == "upsert" else INSERT_OPERATION,
             {

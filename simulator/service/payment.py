@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING
 
 from simulator.service.errors import Declined, RateLimited, Silence
 from simulator.service.operations import Operation
 from simulator.service.outbox import Outbox
+from simulator.service.retry_limits import next_wait, succeeded
 
 if TYPE_CHECKING:
     from simulator.service.design import Design
@@ -95,17 +97,19 @@ def pay(
     `unknown` says that an earlier round ended in silence, or in the death of its worker.
     """
     if unknown and d.recovery.asks_first:
-        found = yield from ask(rt, operation)
+        found = yield from ask(rt, d, operation)
         if found.status == "unanswerable":
             return Outcome("outcome_unknown", found.detail)
         if found.status != "not_found":
             return found
     silent = unknown
     lease = d.dispatch.lease if isinstance(d.dispatch, Outbox) else None
-    until = None if lease is None else rt.now() + lease - 2 * PROVIDER_TIMEOUT
+    # Whoever sleeps past the own lease wakes up as a zombie: better let go of it.
+    until = inf if lease is None else lease - 2 * PROVIDER_TIMEOUT
+    begun, paid = rt.now(), 0.0
     for attempt in count(tries):
-        wait = 0.0
-        key = d.key_for(operation, attempt, rt.now())
+        header = None
+        key = d.key_for(operation, attempt, rt.now(), rt.owner)
         if unknown and d.recovery.asks_first and key is not None:
             key = f"{key}-{attempt}"
         order = RefundOrder(
@@ -113,6 +117,7 @@ def pay(
         )
         try:
             reference = yield from rt.call("provider.refund", order, timeout=PROVIDER_TIMEOUT)
+            succeeded(d.retry, rt.memory, paid)
             return _taken(d, reference)
         except Declined as no:
             refused = Outcome("failed", no.reason)
@@ -120,13 +125,13 @@ def pay(
                 return refused
             # This request was refused. One before it may have been carried out all the same,
             # where keys mean nothing, or the provider refused it as a duplicate of that one.
-            found = yield from ask(rt, operation)
+            found = yield from ask(rt, d, operation)
             if found.status == "unanswerable" and key is None:
                 return Outcome("outcome_unknown", no.reason)
             return refused if found.status in ("not_found", "unanswerable") else found
         except RateLimited as busy:
             # This request was not carried out; earlier ones may have been.
-            wait, reason, given_up = busy.retry_after, str(busy), "failed"
+            header, reason, given_up = busy.retry_after, str(busy), "failed"
             if d.recovery.takes_over:
                 given_up = "outcome_unknown"
         except Silence as silence:
@@ -135,13 +140,22 @@ def pay(
             reason, given_up = "no answer from the provider.", "failed"
             if status != "again":
                 return Outcome(status, reason)
-        delay = d.delay_after(attempt, rt.random)
-        if delay is None:
-            return Outcome(given_up, reason, wait or None)
-        if until is not None and rt.now() + max(delay, wait) > until:
-            # Whoever sleeps past the own lease wakes up as a zombie: better let go of it.
-            return Outcome("outcome_unknown", reason, max(delay, wait))
-        yield from rt.sleep(max(delay, wait))
+        wait = next_wait(
+            d.retry,
+            attempt,
+            rt.now() - begun,
+            header,
+            rt.memory,
+            rt.random,
+            until=until,
+            ask=d.delay_after,
+        )
+        if wait.seconds is None:
+            if wait.why == "lease":
+                given_up = "outcome_unknown"
+            return Outcome(given_up, f"{reason} {wait.sentence}", wait.not_before)
+        paid = wait.cost
+        yield from rt.sleep(wait.seconds)
     raise AssertionError("unreachable")
 
 
@@ -151,10 +165,16 @@ def _taken(d: Design, answer: str | Accepted) -> Outcome:
         return Outcome("succeeded", answer)
     if not d.recovery.waits_for_settlement:
         return Outcome("succeeded", answer.reference)
-    return Outcome("outcome_unknown", f"{answer}, and not paid yet.", pending=True)
+    return _not_yet(d, answer)
 
 
-def ask(rt: Runtime, operation: Operation) -> Steps[Outcome]:
+def _not_yet(d: Design, answer: Accepted) -> Outcome:
+    """Accepted: whether it is paid shows in days, not in seconds."""
+    detail = f"{answer}, and not paid yet."
+    return Outcome("outcome_unknown", detail, again_in=d.recovery.every, pending=True)
+
+
+def ask(rt: Runtime, d: Design, operation: Operation) -> Steps[Outcome]:
     """Asks the provider what became of a refund.
 
     Beside "succeeded", "failed" (it came to nothing, definitely) and "outcome_unknown" (no
@@ -171,7 +191,7 @@ def ask(rt: Runtime, operation: Operation) -> Steps[Outcome]:
     if found is None:
         return Outcome("not_found", "the provider knows of no such refund.")
     if isinstance(found, Accepted):
-        return Outcome("outcome_unknown", f"{found}, and not paid yet.", pending=True)
+        return _not_yet(d, found)
     if isinstance(found, CameToNothing):
         return Outcome("failed", found.reason)
     return Outcome("succeeded", found)

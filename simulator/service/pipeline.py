@@ -189,7 +189,8 @@ class Admitted(NamedTuple):
             InvalidRequest: the currency cannot express the amount.
         """
         currency = "USD" if order is None else order.currency
-        amount = minor_units(self.amount, currency)
+        exact = getattr(d.schema, "minor_units", minor_units)
+        amount = int(exact(self.amount, currency))
         operation = Operation(
             id=self.id,
             tenant_id=self.tenant_id,

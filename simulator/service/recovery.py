@@ -2,8 +2,9 @@
 
 `takes_over`: a claim whose lease has ended may be claimed anew. `marks_unknown`: it is an
 unknown outcome then. `asks_first`: the provider is asked before anything is sent again.
-`horizon`: seconds after which nothing is sent any more. `every`: seconds to the next try once
-the retry policy has given up. `waits_for_settlement`: "accepted" is not yet "paid".
+`resends`: an unknown outcome may be sent again at all. `horizon`: seconds after which nothing
+is sent any more. `every`: seconds to the next try once the retry policy has given up.
+`waits_for_settlement`: "accepted" is not yet "paid".
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = ["AskThenSend", "Blind", "NoRecovery", "SameKey"]
+__all__ = ["AskOnly", "AskThenSend", "Blind", "NoRecovery", "SameKey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class NoRecovery:
     """Nobody looks at it again."""
 
     takes_over: ClassVar[bool] = False
+    resends: ClassVar[bool] = False
     marks_unknown: ClassVar[bool] = False
     asks_first: ClassVar[bool] = False
     waits_for_settlement: ClassVar[bool] = False
@@ -36,6 +38,7 @@ class Blind:
 
     every: float = 300.0
     takes_over: ClassVar[bool] = True
+    resends: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = False
     asks_first: ClassVar[bool] = False
     waits_for_settlement: ClassVar[bool] = False
@@ -55,10 +58,32 @@ class AskThenSend:
 
     every: float = 300.0
     takes_over: ClassVar[bool] = True
+    resends: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = True
     asks_first: ClassVar[bool] = True
     waits_for_settlement: ClassVar[bool] = True
     horizon: ClassVar[float | None] = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskOnly:
+    """Never sends twice: after silence the provider is asked, and in the end a human.
+
+    For a provider to whom keys mean nothing. At most once: what was lost on the way there is
+    left to a human, and so is everything where the provider cannot be asked.
+
+    Attributes:
+        every: seconds between two questions once the retry policy has given up.
+        horizon: seconds after which a human is asked instead.
+    """
+
+    every: float = 300.0
+    horizon: float = 3600.0
+    takes_over: ClassVar[bool] = True
+    marks_unknown: ClassVar[bool] = True
+    asks_first: ClassVar[bool] = True
+    waits_for_settlement: ClassVar[bool] = True
+    resends: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +104,6 @@ class SameKey:
     horizon: float = 20 * 3600.0
     waits_for_settlement: bool = True
     takes_over: ClassVar[bool] = True
+    resends: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = True
     asks_first: ClassVar[bool] = False

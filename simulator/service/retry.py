@@ -40,6 +40,7 @@ __all__ = [
     "Random01",
     "Retry",
     "RetryPolicy",
+    "bounded_wait",
     "calculate_retry_delay",
     "ceiling",
     "next_delay",
@@ -251,6 +252,15 @@ class LessonFormula(Exponential):
         return min(self.cap, ceiling + random.uniform(0, ceiling * 0.2))
 
 
+def bounded_wait(own: float, header: float | None, bound: float) -> float:
+    """max(own, min(header, bound)), in seconds; `own` if there is no header.
+
+    Never earlier than the provider asked, as far as the bound; never held for ever by a header
+    (case B77: a `Retry-After` that is ignored, or obeyed literally).
+    """
+    return own if header is None else max(own, min(header, bound))
+
+
 def next_delay(
     policy: Retry,
     attempt: int,
@@ -286,8 +296,7 @@ def next_delay(
         delay = ask(attempt, random)
     if delay is None:
         return None
-    if retry_after is not None:
-        delay = max(delay, min(retry_after, longest_retry_after))
+    delay = bounded_wait(delay, retry_after, longest_retry_after)
     return None if elapsed + delay > deadline else delay
 
 

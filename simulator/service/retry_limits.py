@@ -27,12 +27,12 @@ tells neither time nor memory gets the limit of attempts, and no other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
-from simulator.service.retry import FullJitter, Random01, Retry
+from simulator.service.retry import FullJitter, Random01, Retry, bounded_wait
 
 __all__ = [
     "LONGEST_RETRY_AFTER",
@@ -41,7 +41,6 @@ __all__ = [
     "ReadRetry",
     "RetryAfter",
     "Wait",
-    "bounded_wait",
     "give_back",
     "next_wait",
     "spend",
@@ -60,15 +59,6 @@ GAVE_UP = {
 }
 
 _COUNTING = Lock()  # on the live ground, threads of one process share its memory
-
-
-def bounded_wait(own: float, header: float | None, bound: float) -> float:
-    """max(own, min(header, bound)), in seconds; `own` if there is no header.
-
-    Never earlier than the provider asked, as far as the bound; never held for ever by a header
-    (case B77: a `Retry-After` that is ignored, or obeyed literally).
-    """
-    return own if header is None else max(own, min(header, bound))
 
 
 def spend(tokens: float, cost: float) -> float | None:
@@ -223,6 +213,7 @@ def next_wait(
     random: Random01,
     *,
     until: float = math.inf,
+    ask: Callable[[int, Random01], float | None] | None = None,
 ) -> Wait:
     """What to do after attempt `attempt` failed: the one place where all limits are applied.
 
@@ -237,6 +228,7 @@ def next_wait(
         memory: of the process.
         random: the process's luck.
         until: seconds after the first send when the caller has to let go (its lease).
+        ask: asks the policy inside, with checks of the caller's own.
 
     Raises:
         ValueError: the policy returned something other than seconds from 0 up, or None.
@@ -245,7 +237,7 @@ def next_wait(
     longest = [layer.longest for layer in layers if isinstance(layer, RetryAfter)]
     bound = min(longest, default=LONGEST_RETRY_AFTER)
     wish = None if header is None else min(header, bound)
-    own = _own_delay(layers[-1], attempt, random)
+    own = ask(attempt, random) if ask else _own_delay(layers[-1], attempt, random)
     if own is None:
         return Wait(None, "attempts", wish)
     if not 0 <= own < math.inf:

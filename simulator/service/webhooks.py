@@ -155,7 +155,8 @@ class ByOperation:
             return OK
         if status not in ("processing", "outcome_unknown"):
             return CONFLICT  # not sent by us, as far as we know: let it come again
-        result = {"detail": report.reference}
+        paid = report.kind == "succeeded"
+        result = {"detail": report.reference if paid else "the provider could not pay it."}
         before = d.record.finish(tx, operation, report.kind, result, checked=True)
         if before is None:
             return CONFLICT

@@ -13,7 +13,7 @@ from simulator.service.errors import Silence
 from simulator.service.once import once
 from simulator.service.operations import FINAL, Operation, Row, move
 from simulator.service.outbox import Found, Job, Outbox, bury, claim_next, look, release
-from simulator.service.payment import PROVIDER_TIMEOUT, ask, pay
+from simulator.service.payment import PROVIDER_TIMEOUT, Outcome, ask, pay
 from simulator.service.pipeline import finish
 from simulator.service.tasks import open_task
 
@@ -63,14 +63,16 @@ def work(rt: Runtime, d: Design) -> Steps[None]:
 
 def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Carries out a refund, or asks what became of one that is too old to be sent again."""
-    if job.too_old:
-        outcome = yield from ask(rt, job.operation)
+    unknown = job.tries > 0 or job.expired
+    if job.too_old or (unknown and not d.recovery.resends):
+        outcome = yield from ask(rt, d, job.operation)
         if outcome.status not in FINAL and not outcome.pending:
-            # "Not found" is no proof either. From here on only a person may decide.
-            yield from once(rt, d, hand_over, job)
-            return
+            # "Not found" is no proof. In the end only a person may decide.
+            if job.too_old:
+                yield from once(rt, d, hand_over, job)
+                return
+            outcome = Outcome("outcome_unknown", outcome.detail)
     else:
-        unknown = job.tries > 0 or job.expired
         outcome = yield from pay(rt, d, job.operation, job.tries, unknown)
     yield from once(rt, d, finish, job.operation, outcome, job)
 
@@ -186,12 +188,22 @@ def consume(rt: Runtime, d: Design) -> Steps[None]:
     """Carries out one message of the broker after the other, for ever."""
     while True:
         operation = yield from rt.received()
-        yield from once(rt, d, start, operation)
+        for _ in range(LOOKS):
+            started = yield from once(rt, d, start, operation)
+            if started:
+                break
+            yield from rt.sleep(1.0)
         outcome = yield from pay(rt, d, operation)
         yield from once(rt, d, finish, operation, outcome)
 
 
-def start(tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation) -> None:
-    """Marks the operation of a message as being worked on."""
+LOOKS = 3
+"""How often a consumer looks for the row of a message that was published before its commit.
+Then it goes on without: all that it needs is in the message."""
+
+
+def start(tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation) -> bool:
+    """Marks the operation of a message as being worked on; False if there is none yet."""
     notes = Notes(tx, d, later)
     _move(tx, notes, operation, "pending", "processing")
+    return d.record.row(tx, operation) is not None

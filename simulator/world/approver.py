@@ -77,6 +77,9 @@ def consider(rt: VirtualRuntime, world: World, approval_id: str) -> Any:
     while not world.database.up or world.database.holder is not None:
         yield from rt.sleep(LOOK_AGAIN)
     shown = world.database.connection.execute(QUESTION, (approval_id,)).fetchone()
+    if shown is None:
+        world.answered(approval_id, "", "gone")  # somebody removed what was asked about
+        return
     question = Question._make((*shown[:-1], read(shown[-1])))
     says = settings.answer(question.intent_id)
     if says == "nothing":

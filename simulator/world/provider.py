@@ -163,7 +163,7 @@ class Provider:
         if order.key is None and semantics == "ietf":
             return self._decline(name, order, "400: an idempotency key is missing.")
         if order.key is None or semantics == "none":
-            result = self._carry(name, order)
+            _, result = self._carry(name, order)
             return result.said() if isinstance(result, Transfer) else result
         now = int(self.world.clock.now)
         found = self.keys.get(order.key)
@@ -176,23 +176,25 @@ class Provider:
             if not again:
                 self.world.note("provider", "replayed", name, text=order.intent_id)
                 return result.replayed() if isinstance(result, Transfer) else result
-        result = self._carry(name, order)
-        self.keys[order.key] = (order, result, now)
+        done, result = self._carry(name, order)
+        # What is kept is what was answered, an error too; or, the other way, what was done.
+        self.keys[order.key] = (order, done if semantics == "stripe-v2" else result, now)
         return result.replayed() if isinstance(result, Transfer) else result
 
-    def _carry(self, name: str, order: RefundOrder) -> Any:
-        """Carries out a request that no key stands for."""
+    def _carry(self, name: str, order: RefundOrder) -> tuple[Any, Any]:
+        """Carries out a request that no key stands for: what was done, and what is answered."""
         settings = self.settings
         self.sends[order.intent_id] += 1
         fails = self.sends[order.intent_id] <= settings.errors
         if fails and settings.error_when == "before":
-            return self._fail(name)
+            error = self._fail(name)
+            return error, error
         result: Any = self._refuse(name, order)
         if result is None and settings.settles_after is not None:
             result = self._accept(order, settings.settles_after)
         elif result is None:
             result = self._pay(name, order)
-        return self._fail(name) if fails else result
+        return result, (self._fail(name) if fails else result)
 
     def _fail(self, name: str) -> ServerError:
         self.world.note("provider", "error", name, text="500 Internal Server Error")

@@ -149,6 +149,11 @@ class Scenario:
         return cls(name="one_refund")
 
     @classmethod
+    def asked_once(cls) -> Scenario:
+        """As `one_refund`, but the agent does not call again when it gets no answer."""
+        return cls.one_refund().but(name="asked_once", agent=AgentSettings(resubmits=0))
+
+    @classmethod
     def double_click(cls) -> Scenario:
         """The customer clicks twice, 50 ms apart; two instances get one click each."""
         return cls(

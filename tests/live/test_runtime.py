@@ -20,7 +20,7 @@ from simulator.service.errors import CommitUnknown, DatabaseUnavailable
 from simulator.service.operations import Operation
 
 USER, TENANT = "c0ffee00-1234-4abc-8def-000000001001", "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
-FILL = "INSERT INTO orders VALUES (:tenant, :id, :user, 'confirmed', 'USD', 50000, 0, 0)"
+FILL = "INSERT INTO orders VALUES (:tenant, :id, :user, 'confirmed', 'USD', 50000, 0, 0, 0, 1)"
 SEE = "SELECT refunded FROM orders WHERE id = :id"
 
 

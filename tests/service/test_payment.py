@@ -160,7 +160,7 @@ def test_an_answer_to_the_question_is_taken_for_what_it_says(
     answer: Any, status: str, runtime: Any, run: Any, make_operation: Make
 ) -> None:
     runtime.answers.append(answer)
-    assert run(ask(runtime, make_operation())).status == status
+    assert run(ask(runtime, SAFE, make_operation())).status == status
     assert runtime.calls == [("provider.find", FindRefund("intent-1"))]
 
 

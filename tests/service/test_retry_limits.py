@@ -26,6 +26,7 @@ from simulator.service.retry import (
     NoRetry,
     Random01,
     Retry,
+    bounded_wait,
     next_delay,
 )
 from simulator.service.retry_limits import (
@@ -35,7 +36,6 @@ from simulator.service.retry_limits import (
     ReadRetry,
     RetryAfter,
     Wait,
-    bounded_wait,
     give_back,
     next_wait,
     spend,

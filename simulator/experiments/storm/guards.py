@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from simulator.experiments.storm.provider import SILENCE
+from simulator.service.retry_limits import give_back, spend
 
 __all__ = [
     "BotocoreBudget",
@@ -76,7 +77,7 @@ class BotocoreBudget(Guard):
     """
 
     def __init__(self, size: int = 500, cost: int = 14, timeout_cost: int | None = None) -> None:
-        self.size, self.tokens = size, size
+        self.size, self.tokens = size, float(size)
         self.cost, self.timeout_cost = cost, cost if timeout_cost is None else timeout_cost
 
     def price(self, failure: str) -> int:
@@ -85,16 +86,16 @@ class BotocoreBudget(Guard):
 
     def may_retry(self, now: float, failure: str) -> bool:
         """While the bucket can pay for it."""
-        cost = self.price(failure)
-        if cost > self.tokens:
+        left = spend(self.tokens, self.price(failure))
+        if left is None:
             return False
-        self.tokens -= cost
+        self.tokens = left
         return True
 
     def succeeded(self, now: float, failure: str | None) -> None:
         """Gives back what this refund's last retry cost, or 1 if there was none."""
-        back = 1 if failure is None else self.price(failure)
-        self.tokens = min(self.size, self.tokens + back)
+        cost = 0 if failure is None else self.price(failure)
+        self.tokens = give_back(self.tokens, self.size, cost, gain=1)
 
 
 class RetryBreaker(Guard):
