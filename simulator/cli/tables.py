@@ -212,8 +212,8 @@ def _draw(figures: Mapping[str, Figure], path: Path) -> None:
     show_default=True,
     type=click.IntRange(0),
     help="Faults in a history at most. Two take 10 to 60 s a scenario on one core, and each "
-    "further one about a hundred times as long: three take 15 minutes (one_refund) to 70 "
-    "(two_partial_refunds).",
+    "further one about a hundred times as long: three take 10 minutes (one_refund) to an "
+    "hour (two_partial_refunds).",
 )
 @click.option(
     "--scenario",

@@ -44,7 +44,8 @@ def test_known_points_have_known_outcomes(table, design, step, fault, when, outc
 def test_safe_is_right_at_every_point_of_its_way(table) -> None:
     safe = table[(table["design"] == "SAFE") & (table["outcome"] != NOT_TAKEN)]
     assert set(safe["outcome"]) == {"right"}
-    assert len(safe) == 3 * 6 + 4 * 4  # three calls, four transactions
+    steps = {(step.what, step.call) for step in replay(designs.SAFE).steps}
+    assert len(safe) == sum(6 if call else 4 for _, call in steps) > 30
 
 
 def test_every_cell_is_what_its_history_comes_to(table) -> None:
@@ -63,7 +64,8 @@ def test_a_pause_outlasts_every_lease(table) -> None:
 
 
 def test_points_are_in_the_order_of_the_way_with_the_steps_of_all_designs(table) -> None:
-    assert list(dict.fromkeys(table["step"])) == [
+    order = list(dict.fromkeys(table["step"]))
+    known = [
         "tool.issue_refund",
         "begin",
         "broker.publish",
@@ -74,16 +76,14 @@ def test_points_are_in_the_order_of_the_way_with_the_steps_of_all_designs(table)
         "customer.notify",
         "mark_told",
     ]
+    assert [step for step in order if step in known] == known
 
 
 def test_the_steps_of_safe_are_there_even_if_safe_is_not_tried() -> None:
     table = crash_table([designs.NAIVE])
     assert set(table["design"]) == {"NAIVE"}
-    assert {*table[table["outcome"] == NOT_TAKEN]["step"]} == {
-        "claim",
-        "customer.notify",
-        "mark_told",
-    }
+    safe, naive = ({step.what for step in replay(d).steps} for d in (designs.SAFE, designs.NAIVE))
+    assert {*table[table["outcome"] == NOT_TAKEN]["step"]} == safe - naive >= {"claim"}
 
 
 def test_of_a_step_that_is_taken_twice_the_worse_time_counts() -> None:
