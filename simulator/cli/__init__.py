@@ -18,6 +18,7 @@ from simulator.cli.history import PICTURE
 from simulator.cli.live import live
 from simulator.cli.storm import storm
 from simulator.cli.sweep import sweep
+from simulator.cli.tables import ablations, crashes, proof
 from simulator.cli.words import DESIGN, FAULT, KIND, RATE, SCENARIO, rates_of
 
 if TYPE_CHECKING:
@@ -294,6 +295,9 @@ def doctor(kernel: bool) -> None:
 for command, short in (
     (sweep, "How often many designs go wrong, at many rates."),
     (storm, "What the retries of a fleet do after an outage."),
+    (ablations, "What breaks without which safeguard."),
+    (crashes, "What a crash does to each design, point by point."),
+    (proof, "Every history of SAFE with up to k faults, everywhere."),
     (live, "The same service on PostgreSQL, HTTP and SIGKILL."),
 ):
     command.short_help = short

@@ -5,7 +5,8 @@ asked: how many seconds passed from the first time until it was final, or until 
 asked, or whether neither came; and whether what was done about it was wrong.
 
 The world writes no trace for this: its database tells whoever listens at `committed` which
-states a transaction changed, at no cost that can be measured (0.5 ms a history either way).
+states a transaction changed, at no cost that can be measured (0.5 ms a history either way). And
+a history that no fault strikes is not run at all; see `calm_steps`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from simulator.service.operations import FINAL
 from simulator.service.recovery import AskThenSend, Blind, NoRecovery
 from simulator.world.checks import whole
 from simulator.world.database import Change, Store, read
-from simulator.world.faults import Chance, Rates
+from simulator.world.faults import Chance, Plan, Rates
 from simulator.world.scenario import ProviderSettings, Scenario
 from simulator.world.world import World
 
@@ -289,9 +290,13 @@ def _cell(design: Design, rates: Rates, refunds: int, seed: int, scenario: Scena
 def _unknowns(
     design: Design, rates: Rates, refunds: int, seed: int, scenario: Scenario, database: Store
 ) -> Iterator[Row]:
+    calm = calm_steps(design, scenario, database)
     for number in range(refunds):
         luck = world_seed(seed, number)
-        world = World(design, scenario, Chance(rates, luck), luck, database, quiet=True)
+        chance = Chance(rates, luck)
+        if calm is not None and not any(chance.strike(*step) for step in calm):
+            continue
+        world = World(design, scenario, chance, luck, database, quiet=True)
         log = Log(world)
         world.run()
         found = log.first_unknown()
@@ -307,7 +312,7 @@ def _unknowns(
         if paid > 1:
             # Twice because of the resolution? The same history again, with nobody to resolve it.
             left = design.but(recovery=NoRecovery())
-            alone = World(left, scenario, Chance(rates, luck), luck, database, quiet=True).run()
+            alone = World(left, scenario, chance, luck, database, quiet=True).run()
             if paid > len(alone.provider.ledger):
                 wrong = "paid_again"
             alone.dissolve()
@@ -319,6 +324,33 @@ def _unknowns(
             "sends": sends,
             "paid": paid,
         }
+
+
+Step = tuple[str, str, int, int, bool]
+"""What `Chance.strike` is asked about."""
+
+
+def calm_steps(design: Design, scenario: Scenario, database: Store) -> list[Step] | None:
+    """The steps of the history in which nothing goes wrong; None if it depends on luck, or if
+    something in it is unknown.
+
+    Until its first fault every history is this one: where none of these steps is struck, it need
+    not be run. With one answer lost in ten that saves nine histories of ten.
+    """
+    world = World(design, scenario, Plan(()), 0, database, quiet=True)
+    log = Log(world)
+    world.run()
+    taken, unknown = world.taken, log.first_unknown() is not None
+    drawn = any(world.luck_of(process).drawn for process in world.lives)
+    world.dissolve()
+    if unknown or drawn:
+        return None
+    of_any: Counter[str] = Counter()
+    steps: list[Step] = []
+    for process, what, nth, call, _ in taken:
+        of_any[what] += 1
+        steps.append((process, what, nth, of_any[what], call))
+    return steps
 
 
 class Log:

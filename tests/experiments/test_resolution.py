@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from simulator import Scenario, designs, faults
+from simulator.experiments import resolution
 from simulator.experiments.replay import store
 from simulator.experiments.resolution import (
     ENDS,
@@ -13,6 +14,7 @@ from simulator.experiments.resolution import (
     Followed,
     Log,
     Unknown,
+    calm_steps,
     follow,
     lookups,
     recoveries,
@@ -22,12 +24,14 @@ from simulator.experiments.resolution import (
 from simulator.experiments.resolution_plots import resolved_over_time
 from simulator.experiments.simulate import run_one, world_seed
 from simulator.experiments.style import png
+from simulator.service.design import Design
 from simulator.service.keys import NoKey
 from simulator.service.recovery import SameKey
-from simulator.service.retry import NoRetry
+from simulator.service.retry import FullJitter, NoRetry
 from simulator.service.silence import again
 from simulator.world.faults import Plan
 from simulator.world.provider import Effect
+from simulator.world.scenario import ProviderSettings
 from simulator.world.trace import Event
 from simulator.world.world import World
 
@@ -198,6 +202,41 @@ def test_books_that_contradict_the_provider_are_a_wrong_resolution(
 
 def is_state(event: Event) -> bool:
     return event.kind == "state"
+
+
+@pytest.mark.parametrize("way", ["same key", "sends blindly"])
+@pytest.mark.parametrize("where", ["provider", "everywhere"])
+def test_histories_that_no_fault_strikes_may_be_left_out(
+    way: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = faults.Rates(
+        lose_response=0.02, delay_request=0.02, crash=0.01, lose_commit_ack=0.01, where=where
+    )
+    arguments = (recoveries()[way], rates, 400)
+    (quick,) = follow(*arguments)
+    monkeypatch.setattr(resolution, "calm_steps", lambda *_: None)
+    (all_of_them,) = follow(*arguments)
+    assert quick == all_of_them
+    assert len(quick.unknowns) > 5
+
+
+def test_a_calm_history_that_depends_on_luck_is_never_taken_for_another() -> None:
+    one, busy = Scenario.one_refund(), Scenario.double_click()
+    crowded = busy.but(provider=ProviderSettings(limit=1, limit_window=30.0))
+    with store() as database:
+        steps = calm_steps(designs.SAFE, one, database)
+        assert steps is not None
+        assert ("worker-1", "provider.refund", 1, 1, True) in steps
+        # the second `begin` of all, and the first of its process
+        assert ("backend-2", "begin", 1, 2, False) in (
+            calm_steps(designs.SAFE, busy, database) or []
+        )
+        # two sends to a provider that takes one in 30 s: what comes then is jitter
+        assert calm_steps(keyless(), crowded, database) is None
+
+
+def keyless() -> Design:
+    return designs.NAIVE.but(retry=FullJitter())
 
 
 def test_processes_and_kept_results_change_nothing(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ class OutboxMachine(RuleBasedStateMachine):
     Attributes:
         rows: the model, by (operation, topic).
         takes_over: whether claims whose lease has ended are free.
+        newest: the last token that was handed out, by (operation, topic).
     """
 
     jobs = Bundle("jobs")
@@ -119,17 +120,21 @@ class OutboxMachine(RuleBasedStateMachine):
     @initialize(takes_over=st.sampled_from([True, True, False]))
     def begin(self, takes_over: bool) -> None:
         self.takes_over = takes_over
-        self.promise(1, "refund")
+        self.promise(1, "refund", 0.0)
 
-    @rule(number=st.sampled_from(NUMBERS), topic=st.sampled_from(TOPICS))
-    def promise(self, number: int, topic: str) -> None:
+    @rule(
+        number=st.sampled_from(NUMBERS),
+        topic=st.sampled_from(TOPICS),
+        due_in=st.sampled_from([0.0, 0.0, 20.0]),
+    )
+    def promise(self, number: int, topic: str, due_in: float) -> None:
         """Work is promised; a second time it is the same promise."""
         before, where = self.dump(), (f"{number}", topic)
-        enqueue(self.desk, *where)
+        enqueue(self.desk, *where, due_in)
         if where in self.rows:
             assert self.dump() == before
         else:
-            self.rows[where] = Promise(self.desk.seconds)
+            self.rows[where] = Promise(self.desk.seconds + due_in)
 
     @rule(
         target=jobs,
@@ -295,6 +300,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "the next row is the last": ("NEXT_DUE", "MIN(", "MAX("),
     "a dead row is due": ("NEXT_DUE", "AND dead_at IS NULL", ""),
     "a row is set aside with its twin": ("BURY", " AND topic = :topic", ""),
+    "a promise for later is due at once": ("ENQUEUE", ":due", ":now"),
     "a promise that is repeated begins anew": (
         "ENQUEUE",
         "DO NOTHING",

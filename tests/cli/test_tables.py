@@ -1,0 +1,177 @@
+"""The commands `ablations`, `crashes` and `proof`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from simulator.cli import cli
+from simulator.cli.words import scenarios_by_name
+from simulator.experiments import proof
+from simulator.experiments.ablation import ABLATIONS, SHOWN_BY_STORMS
+from simulator.experiments.explore import Exploration
+from simulator.service import designs
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, [*arguments, "--jobs", "1"])
+
+
+# --- ablations -------------------------------------------------------------------------------
+
+
+def test_ablations_prints_every_row_and_what_only_a_storm_shows() -> None:
+    result = call("ablations")
+    assert result.exit_code == 0, result.output
+    for row in ABLATIONS:
+        assert f"without {row.safeguard}" in result.output
+    assert f"{len(ABLATIONS)} rows: as expected." in result.output
+    for shown in SHOWN_BY_STORMS:
+        assert f"  {shown.safeguard}: {shown.shows}\n    {shown.command}\n" in result.output
+
+
+def test_ablations_prints_the_rows_of_the_safeguards_that_are_named() -> None:
+    result = call("ablations", "--row", "fencing token", "--row", "operation key")
+    assert result.exit_code == 0
+    # How many histories it takes changes with the steps that there are.
+    assert re.sub(r"\(\d+ histories\)", "(n histories)", result.output).splitlines() == [
+        "as expected  without operation key, new_thought (1 history)",
+        "             no fault at all -> double_refund",
+        "as expected  without fencing token, one_refund (n histories)",
+        "             pause(worker-1:provider.refund, before_send, 42 s) -> books_differ",
+        "as expected  without fencing token and provider key, one_refund (n histories)",
+        "             pause(worker-1:provider.refund, before_send, 42 s) -> double_refund, "
+        "over_refund, books_differ",
+        "             without fencing token alone no double_refund: provider key covers it",
+        "             the same history breaks it when only provider key is missing, too",
+        "",
+        "3 rows: as expected.",
+    ]
+
+
+def test_ablations_ends_with_code_1_if_a_row_is_not_as_expected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    safe = designs.ablations() | {"lease": designs.SAFE}
+    monkeypatch.setattr(designs, "ablations", lambda: safe)
+    result = call("ablations", "--row", "lease", "--row", "fingerprint")
+    assert result.exit_code == 1
+    assert "WRONG        without lease, one_refund" in result.output
+    assert "             nothing broke\n             expected: stuck\n" in result.output
+    assert "1 of 2 rows: NOT as expected." in result.output
+
+
+def test_ablations_writes_its_table_and_its_pictures(tmp_path: Path) -> None:
+    table, picture = tmp_path / "a.csv", tmp_path / "a.png"
+    result = call("ablations", "--csv", str(table), "--picture", str(picture))
+    assert result.exit_code == 0, result.output
+    written = pd.read_csv(table)
+    assert list(written["safeguard"]) == [row.safeguard for row in ABLATIONS]
+    pictures = sorted(path.name for path in tmp_path.glob("*.png"))
+    assert pictures[-1:] == ["a.png"]
+    assert pictures[0] == "a-2.png"
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
+
+
+# --- crashes ---------------------------------------------------------------------------------
+
+
+def test_crashes_prints_a_line_a_point_and_a_column_a_design() -> None:
+    result = call("crashes", "--design", "naive", "-d", "SAFE", "-d", "NAIVE")
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.output.splitlines()]
+    assert lines[0] == ["NAIVE", "SAFE"]
+    assert ["provider.refund", "crash", "after_send", "doubled", "right"] in lines
+    assert ["claim", "crash", "before", "-", "right"] in lines
+    assert "From the worst to the best: doubled, overpaid, " in result.output
+
+
+def test_crashes_takes_another_scenario() -> None:
+    # The second refund of $300 on $500 is let through while the first is under way.
+    result = call("crashes", "-d", "PROVIDER_KEY", "-s", "two_partial_refunds")
+    assert "provider.refund crash before_send" in result.output
+    assert "overpaid" in result.output.split("From the worst")[0]
+
+
+def test_a_narrow_terminal_gets_the_designs_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    table, last = call("crashes").output.split("From the worst")
+    assert max(map(len, table.splitlines())) <= 80
+    names = [line.split() for line in table.splitlines() if "_REC" in line or "SAFE" in line]
+    assert len(names) > 1
+    assert table.count("claim crash after ") == table.count("\n\n")
+    assert last
+    for design in designs.LADDER:
+        assert f" {design.name}" in table
+
+
+def test_crashes_writes_its_table_and_two_pictures(tmp_path: Path) -> None:
+    table, picture = tmp_path / "c.csv", tmp_path / "c.svg"
+    result = call("crashes", "-d", "OUTBOX", "--csv", str(table), "--picture", str(picture))
+    assert result.exit_code == 0, result.output
+    assert set(pd.read_csv(table)["design"]) == {"OUTBOX"}
+    for name in ("c.svg", "c-pause.svg"):
+        assert "<svg" in (tmp_path / name).read_text("utf-8")
+        assert f"Drawn into {tmp_path / name}." in result.stderr
+
+
+# --- proof -----------------------------------------------------------------------------------
+
+
+def test_proof_prints_a_line_a_scenario() -> None:
+    result = call("proof", "--max-faults", "1", "-s", "one_refund", "-s", "declined")
+    assert result.exit_code == 0, result.output
+    first, second = result.output.splitlines()
+    assert first.startswith("SAFE, one_refund: 1")
+    assert first.endswith("histories with up to 1 faults, and none broke an invariant.")
+    assert second.startswith("SAFE, declined: 1")
+
+
+def test_proof_takes_every_scenario_and_two_faults_by_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def prove(design, scenario, max_faults, **_: object) -> Exploration:
+        asked.append((design.name, scenario.name, max_faults))
+        return Exploration(design, scenario, max_faults)
+
+    monkeypatch.setattr(proof, "prove", prove)
+    assert call("proof").exit_code == 0
+    assert asked == [("SAFE", name, 2) for name in scenarios_by_name()]
+
+
+def test_proof_ends_with_code_1_at_a_counterexample_and_shows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(designs, "SAFE", designs.OUTBOX)
+    result = call("proof", "-k", "1", "-s", "one_refund", "-s", "new_thought")
+    assert result.exit_code == 1
+    assert "is enough to break: untold." in result.output
+    assert "Verdict: untold" in result.output
+    assert "OUTBOX, new_thought" in result.output
+
+
+# --- mistakes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["ablations", "--row", "leese"], "there is no row 'leese'; did you mean 'lease'?"),
+        (["ablations", "--picture", "a.gif"], "'a.gif' must end in one of .png, .svg, .pdf"),
+        (["crashes", "-d", "NAIV"], "did you mean 'NAIVE'?"),
+        (["crashes", "-s", "on_refund"], "there is no scenario 'on_refund'"),
+        (["proof", "-k", "-1"], "-1 is not in the range x>=0."),
+        (["proof", "-s", "declind"], "did you mean 'declined'?"),
+    ],
+)
+def test_a_mistake_is_answered_with_a_sentence(arguments: list[str], sentence: str) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert sentence in result.output
+    assert "Traceback" not in result.output
