@@ -16,6 +16,7 @@ import click
 
 from simulator.cli.history import PICTURE
 from simulator.cli.live import live
+from simulator.cli.resolve import resolve
 from simulator.cli.storm import storm
 from simulator.cli.sweep import sweep
 from simulator.cli.tables import ablations, crashes, proof
@@ -298,6 +299,7 @@ for command, short in (
     (ablations, "What breaks without which safeguard."),
     (crashes, "What a crash does to each design, point by point."),
     (proof, "Every history of SAFE with up to k faults, everywhere."),
+    (resolve, "How soon unknown outcomes are resolved, how often wrongly."),
     (live, "The same service on PostgreSQL, HTTP and SIGKILL."),
 ):
     command.short_help = short

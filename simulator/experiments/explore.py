@@ -23,7 +23,7 @@ from simulator.experiments.replay import (
     store,
 )
 from simulator.experiments.run import Run
-from simulator.experiments.verdict import Verdict, judge
+from simulator.experiments.verdict import INVARIANTS, Verdict, judge
 from simulator.service.design import Design
 from simulator.service.outbox import Outbox
 from simulator.service.payment import PROVIDER_TIMEOUT
@@ -41,7 +41,7 @@ from simulator.world.faults import (
 from simulator.world.scenario import Scenario
 from simulator.world.world import Step, World
 
-__all__ = ["Exploration", "explore", "faults_at"]
+__all__ = ["Exploration", "explore", "faults_at", "try_plan", "wanted_kinds"]
 
 NEIGHBOUR = 1.5
 """Seconds past what a neighbour does next, and short of every timeout."""
@@ -88,6 +88,7 @@ def explore(
     seed: int = 0,
     stop: bool = True,
     progress: bool = False,
+    breaks: Iterable[str] | None = None,
 ) -> Exploration:
     """Tries no fault, then every one, then every two, up to `max_faults`.
 
@@ -97,6 +98,7 @@ def explore(
         kinds: names of fault kinds to try; by default all.
         stop: whether to stop at the first counterexample.
         progress: whether to show a bar on stderr when it takes more than two seconds.
+        breaks: names of invariants: only a history that breaks one of them is a counterexample.
 
     Raises:
         ValueError: an argument is not what it should be.
@@ -106,15 +108,16 @@ def explore(
     scenario = check_scenario(scenario)
     if not whole(max_faults, at_least=0):
         raise ValueError(f"max_faults={max_faults!r}: give 0, 1, 2, …")
-    wanted = _kinds(kinds)
+    wanted = wanted_kinds(kinds)
+    sought = INVARIANTS if breaks is None else tuple(breaks)
     found = Exploration(design, scenario, max_faults)
     frontier: list[tuple[Fault, ...]] = [()]
     for count in range(max_faults + 1):
         following: list[tuple[Fault, ...]] = []
         next_kinds = wanted if count < max_faults else ()
         for plan in _shown(frontier, progress, f"{design.name}, {count} faults"):
-            extensions, verdict = _try(found, plan, heal, seed, next_kinds)
-            if verdict and found.counterexample is None:
+            extensions, verdict = try_plan(found, plan, heal, seed, next_kinds)
+            if found.counterexample is None and not verdict.isdisjoint(sought):
                 found.counterexample = replay(design, scenario, plan, seed, heal)
                 if stop:
                     return found
@@ -124,7 +127,12 @@ def explore(
     return found
 
 
-def _kinds(kinds: Iterable[str] | None) -> tuple[str, ...]:
+def wanted_kinds(kinds: Iterable[str] | None) -> tuple[str, ...]:
+    """The kinds of fault to try, by default all.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
     if kinds is None:
         return KINDS
     wanted = (kinds,) if isinstance(kinds, str) else tuple(kinds)
@@ -134,7 +142,7 @@ def _kinds(kinds: Iterable[str] | None) -> tuple[str, ...]:
     return wanted
 
 
-def _try(
+def try_plan(
     found: Exploration, plan: tuple[Fault, ...], heal: bool, seed: int, kinds: Sequence[str]
 ) -> tuple[list[tuple[Fault, ...]], Verdict]:
     """Runs one history; returns the plans that go on from it, and its verdict."""

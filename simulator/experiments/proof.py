@@ -13,7 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from simulator.experiments.explore import Exploration, _kinds, _try
+from simulator.experiments.explore import Exploration, try_plan, wanted_kinds
 from simulator.experiments.jobs import Row, run_jobs
 from simulator.experiments.replay import check_design, check_scenario, replay
 from simulator.service.design import Design
@@ -60,9 +60,9 @@ def prove(
     scenario = check_scenario(scenario)
     if not whole(max_faults, at_least=0):
         raise ValueError(f"max_faults={max_faults!r}: give 0, 1, 2, …")
-    wanted = _kinds(kinds)
+    wanted = wanted_kinds(kinds)
     found = Exploration(design, scenario, max_faults)
-    _, verdict = _try(found, (), True, 0, ())
+    _, verdict = try_plan(found, (), True, 0, ())
     if verdict:
         found.counterexample = replay(design, scenario)
         return found
@@ -123,8 +123,8 @@ def _extend(
     children: list[Plan] = []
     for parent in parents:
         again = Exploration(design, scenario, 0)  # the parent has been counted before
-        for plan in _try(again, parent, True, 0, kinds)[0]:
-            _, verdict = _try(counted, plan, True, 0, ())
+        for plan in try_plan(again, parent, True, 0, kinds)[0]:
+            _, verdict = try_plan(counted, plan, True, 0, ())
             if verdict:
                 return [{"by_verdict": counted.by_verdict, "wrong": plan, "children": []}]
             if not last:

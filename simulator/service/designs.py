@@ -141,7 +141,6 @@ def ablations() -> dict[str, Design]:
             recovery=NoRecovery(),
             answer=FromRecord(follow_up=False),
         ),
-        "atomic claim": SAFE.but(dispatch=Outbox(atomic=False)),
         "lease": SAFE.but(dispatch=Outbox(lease=None)),
         "fencing token": SAFE.but(dispatch=Outbox(fence=False)),
         "dead letter": SAFE.but(dispatch=Outbox(max_attempts=None)),

@@ -160,7 +160,7 @@ RELEASE = """
     SET owner = NULL, lease_until = NULL, claims = 0, tries = tries + 1,
         available_at = :available_at, done_at = :done_at
     WHERE operation_id = :operation_id AND topic = :topic AND token = :token
-      AND done_at IS NULL AND owner IS NOT NULL
+      AND owner IS NOT NULL
 """
 RELEASE_UNFENCED = """
     UPDATE outbox

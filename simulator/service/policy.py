@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["PolicyMistake", "ask_policy", "shortened"]
+__all__ = ["PolicyMistake", "ask_policy", "restored", "shortened"]
 
 
 class PolicyMistake(Exception):
@@ -32,6 +32,16 @@ class PolicyMistake(Exception):
         self.called_with = called_with
         self.returned = returned
         self.expected = expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), str(self))
+
+
+def restored(kind: type[Exception], message: str) -> Exception:
+    """A mistake that comes from another process: its sentence is all that travels."""
+    mistake = kind.__new__(kind, message)
+    Exception.__init__(mistake, message)
+    return mistake
 
 
 def shortened(value: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from simulator.service.design import PolicyMistake
 from simulator.service.errors import (
     CommitUnknown,
@@ -10,6 +12,7 @@ from simulator.service.errors import (
     RateLimited,
     Silence,
 )
+from simulator.service.policy import restored
 
 __all__ = [
     "SERVICE_ERRORS",
@@ -29,6 +32,9 @@ SERVICE_ERRORS = (Silence, Declined, RateLimited, DatabaseUnavailable, CommitUnk
 
 class Mistake(Exception):
     """Code under trial cannot be run as it is. The message says what to do."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), str(self))
 
 
 class ForgottenYieldFrom(Mistake):

@@ -183,7 +183,7 @@ def test_one_field_with_two_values_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_safeguard_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"no safeguard 'leese'\. There are: provider key, "):
+    with pytest.raises(ValueError, match=r"no safeguard 'leese'\. There are: schema, identity"):
         without("lease", "leese")
 
 

@@ -102,10 +102,6 @@ def test_safe_without_a_safeguard_is_found_out(
     assert broken in found.verdict
 
 
-def test_every_ablation_is_in_the_table() -> None:
-    assert {row[0] for row in ABLATED} == designs.ablations().keys()
-
-
 def test_a_lost_answer_taken_for_a_failure_is_a_false_answer() -> None:
     without_unknown = designs.ablations()["outcome_unknown"]
     found = explore(without_unknown, kinds=["lose_response"], max_faults=1).counterexample
