@@ -31,8 +31,11 @@ class Verdict(frozenset[str]):
 
 
 OPERATIONS = """
-    SELECT o.id, o.tenant_id, r.order_id, r.intent_id, o.status
-    FROM tool_operations o JOIN refunds r ON r.operation_id = o.id ORDER BY r.call_id
+    SELECT o.id, o.tenant_id, COALESCE(r.order_id, ''), COALESCE(r.intent_id, a.intent_id), o.status
+    FROM tool_operations o
+    LEFT JOIN refunds r ON r.operation_id = o.id
+    LEFT JOIN actions a ON a.operation_id = o.id
+    ORDER BY COALESCE(r.call_id, a.call_id)
 """
 
 
@@ -44,6 +47,7 @@ class Facts:
         paid_on: minor units per (tenant, order), whoever moved them.
         never_heals: whether the scenario holds what no time mends: a poisoned event, an error
             that the provider replays.
+        refunds: ids of the intents for which the agent calls issue_refund.
         operations: (id, tenant, order, intent, status) as our database has them.
         tasked: ids of operations with an open question for a human.
     """
@@ -68,11 +72,16 @@ class Facts:
         replays_errors = provider.errors > 0 and provider.semantics in ("stripe-v1", "ietf")
         self.never_heals = bool(world.scenario.poison) or replays_errors
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
+        self.refunds = world.scenario.refund_intents
         self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
 
     def last_word(self, intent_id: str) -> str | None:
         """The kind of the last statement about the refund itself; None if there was none."""
-        words = [t.kind for t in self.world.told if t.intent == intent_id and t.kind != "conflict"]
+        words = [
+            told.kind
+            for told in self.world.told
+            if told.intent == intent_id and told.kind not in ("conflict", "info")
+        ]
         return words[-1] if words else None
 
     def may_be_refused(self, intent: Intent) -> bool:
@@ -184,6 +193,8 @@ def false_answer(facts: Facts) -> bool:
     for effect in facts.ours:
         first_paid.setdefault(effect.intent, effect.time)
     for told in world.told:
+        if told.intent not in facts.refunds:
+            continue
         paid_at = first_paid.get(told.intent)
         if told.kind == "done" and (paid_at is None or paid_at > told.time):
             return True
@@ -242,6 +253,8 @@ def books_differ(facts: Facts) -> bool:
             return True
     states: dict[str, set[str]] = {}
     for _, _, _, intent_id, status in facts.operations:
+        if intent_id not in facts.refunds:
+            continue
         states.setdefault(intent_id, set()).add(status)
     return any(
         (status == {"succeeded"} and not facts.paid[intent_id])

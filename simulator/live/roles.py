@@ -21,7 +21,7 @@ from simulator.live.runtime import LiveRuntime, Service, drive
 from simulator.live.stops import Stops
 from simulator.live.urls import open_database
 from simulator.live.web import Handler, serve
-from simulator.service import pipeline
+from simulator.service import tools
 from simulator.service import worker as workers
 from simulator.service.errors import (
     CommitUnknown,
@@ -97,7 +97,7 @@ def backend(line: Connection, setting: Setting, provider_url: str, owner: str) -
     stops = Stops(line)
     with said_by(stops):
         runtime = runtime_of(setting, provider_url, owner, stops)
-        handle = setting.design.handle or pipeline.handle
+        handle = setting.design.handle or tools.handle
 
         class BackendHandler(Handler):
             def do_POST(self) -> None:  # noqa: N802 - the base's name

@@ -6,14 +6,14 @@ An answer policy is called with what `begin` found ("new", "known", "refused", "
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from simulator.service.operations import Row
+from simulator.service.operations import REFUND, Operation, Row
 
-__all__ = ["KINDS", "Answer", "FromRecord", "Optimistic", "from_row"]
+__all__ = ["KINDS", "Answer", "FromRecord", "Optimistic", "answer_about", "from_row"]
 
-KINDS = frozenset({"done", "refused", "verifying", "conflict"})
+KINDS = frozenset({"done", "refused", "verifying", "conflict", "info"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Answer:
 
     Attributes:
         kind: "done" and "refused" are final; "verifying" promises that a final one follows;
-            "conflict" speaks of this call only, not of the refund.
+            "conflict" speaks of this call only, not of the refund; "info" is what a read
+            found.
         text: words for the customer.
         version: how far the record had come (1 open, 2 final). The customer's app never shows
             an older statement about a refund after a newer one, so an answer that was under
@@ -64,6 +65,20 @@ def from_row(row: Row | None) -> Answer:
     if row.status == "succeeded":
         return DONE
     return _refused(str((row.result or {}).get("detail", "it failed.")))
+
+
+def answer_about(operation: Operation, row: Row | None) -> Answer:
+    """The same of any operation, in its own words."""
+    if operation.action == REFUND:
+        return from_row(row)
+    if row is not None and row.status == "awaiting_approval":
+        return replace(WAITING, text="It waits for a manager's approval. We will tell you.")
+    if row is None or not row.final:
+        return replace(VERIFYING, text="It is being done. We will tell you.")
+    detail = str((row.result or {}).get("detail", ""))
+    if row.status == "succeeded":
+        return Answer("done", f"Done: {detail}", version=2)
+    return Answer("refused", f"It was refused: {detail}", version=2)
 
 
 def _without_record(begun: str, row: Row | None) -> Answer | None:

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from simulator.service.actions import asks_consent, state_of
 from simulator.service.audit import Notes
-from simulator.service.balance import OrderRow, order_of
+from simulator.service.balance import order_of
 from simulator.service.conclusion import fail
-from simulator.service.operations import Operation, move
+from simulator.service.operations import REFUND, Operation, move
 from simulator.service.outbox import LOAD, Outbox, enqueue, promise
 from simulator.service.schemas import EXPONENTS, Session
 
@@ -37,15 +38,13 @@ __all__ = [
     "objection",
 ]
 
-PERMISSION = "refund:approve"
-
 INSERT = """
     INSERT INTO approvals (id, operation_id, digest, requested_by, status, expires_at)
     VALUES (:id, :operation_id, :digest, :requested_by, 'open', :expires_at)
 """
 FIND = """
     SELECT a.operation_id, a.digest, a.requested_by, a.status, a.expires_at, a.decided_by
-    FROM approvals a JOIN refunds r ON r.operation_id = a.operation_id
+    FROM approvals a JOIN tool_operations o ON o.id = a.operation_id
     WHERE a.id = :id
 """
 OF_OPERATION = """
@@ -99,7 +98,8 @@ class ModelFlag:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Asks a person, and holds the operation until the answer.
+    """Asks a person, and holds the operation until the answer: a large refund, the cancellation
+    of several orders, the deletion of a profile.
 
     Attributes:
         above: whole units of the currency that may be refunded without asking.
@@ -131,6 +131,8 @@ class Approval:
             raise ValueError(f"Approval(lifetime={self.lifetime!r}): more than 0 seconds.")
 
     def needed(self, operation: Operation, arguments: Mapping[str, Any]) -> bool:
+        if operation.action != REFUND:
+            return asks_consent(operation)
         return exceeds(operation, self.above)
 
 
@@ -165,12 +167,12 @@ class Decided:
         return self.word
 
 
-def digest_of(operation: Operation, version: int) -> str:
+def digest_of(tx: Transaction, operation: Operation) -> str:
     """What a consent covers. The fingerprint has a fixed length, so the text is unambiguous."""
-    return f"{operation.fingerprint}:{version}"
+    return f"{operation.fingerprint}:{state_of(tx, operation)}"
 
 
-def ask(tx: Transaction, d: Design, notes: Notes, operation: Operation, order: OrderRow) -> bool:
+def ask(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> bool:
     """Puts the question, and promises that it ends. False if no answer is needed any more."""
     approval = d.approval
     assert isinstance(approval, Approval)
@@ -183,7 +185,7 @@ def ask(tx: Transaction, d: Design, notes: Notes, operation: Operation, order: O
         {
             "id": f"approval-{operation.id}",
             "operation_id": operation.id,
-            "digest": digest_of(operation, order.version),
+            "digest": digest_of(tx, operation),
             "requested_by": operation.user_id,
             "expires_at": tx.time(approval.lifetime),
         },
@@ -207,7 +209,7 @@ def decide(
     operation_id, digest, requested_by, status, expires_at, decided_by = found
     operation = _load(tx, operation_id)
     if (
-        PERMISSION not in session.permissions
+        f"{operation.action}:approve" not in session.permissions
         or session.tenant_id != operation.tenant_id
         or session.user_id == requested_by
     ):
@@ -219,13 +221,11 @@ def decide(
             return Decided(status)  # the same answer again: its first receipt was lost
         notes.add(operation, "late decision", f"{wanted}, after it was {status}")
         return Decided("closed")
-    order = order_of(tx, operation.tenant_id, operation.order_id)
     if expires_at <= tx.time():
         wanted = "expired"
     elif wanted == "approved" and approval.revalidate:
-        now = None if order is None else digest_of(operation, order.version)
-        if not digest == decision.digest == now:
-            wanted = "changed"
+        as_seen = digest == decision.digest == digest_of(tx, operation)
+        wanted = wanted if as_seen else "changed"
     _close(tx, d, notes, operation, decision.approval_id, wanted, session.user_id)
     return Decided(wanted, operation if wanted == "approved" else None)
 
@@ -274,9 +274,10 @@ def objection(tx: Transaction, d: Design, operation: Operation) -> str | None:
     """
     if not d.approval.revalidate:
         return None
-    order = order_of(tx, operation.tenant_id, operation.order_id)
-    if order is None or order.version != operation.order_version:
-        return REASONS["changed"]
+    if operation.action == REFUND:
+        order = order_of(tx, operation.tenant_id, operation.order_id)
+        if order is None or order.version != operation.order_version:
+            return REASONS["changed"]
     if not d.approval.needed(operation, {}):
         return None
     found = tx.execute(OF_OPERATION, {"operation_id": operation.id}).fetchone()
@@ -284,7 +285,7 @@ def objection(tx: Transaction, d: Design, operation: Operation) -> str | None:
         # Only where a consent once given covers everything there is none of its own.
         return None if getattr(d.approval, "bind", "") == "tool" else "nobody approved it."
     approval_id, digest, status, _, _ = found
-    if status != "approved" or digest != digest_of(operation, order.version):
+    if status != "approved" or digest != digest_of(tx, operation):
         return REASONS["changed"]
     used = tx.execute(USE, {"id": approval_id, "now": tx.time()})
     return None if used.rowcount == 1 else "the approval was used already."

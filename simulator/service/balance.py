@@ -19,7 +19,7 @@ FIND_ORDER = """
 RESERVE = """
     UPDATE orders SET pending = pending + :amount
     WHERE tenant_id = :tenant_id AND id = :order_id
-      AND captured - refunded - pending - disputed >= :amount AND status = 'confirmed'
+      AND captured - refunded - pending - disputed >= :amount
 """
 RELEASE = """
     UPDATE orders SET pending = pending - :amount, refunded = refunded + :paid

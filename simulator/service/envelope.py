@@ -72,7 +72,7 @@ def tool_result(answer: Answer | InvalidRequest, call_id: str) -> ToolResult:
         known = answer.code != "unknown_tool"
         result |= {"retry": "corrected_call" if known else "never"}
         result |= {"field": answer.field, "code": answer.code}
-    elif answer.kind == "done":
+    elif answer.kind in ("done", "info"):
         result |= {"outcome": "succeeded", "status": 200}
     elif answer.kind == "refused":
         result |= {"outcome": "refused", "status": 403 if answer == DENIED else 422}

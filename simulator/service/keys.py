@@ -45,6 +45,7 @@ __all__ = [
     "TimeStamped",
     "ToolCallId",
     "Truncated",
+    "digest",
     "fingerprint",
     "operation_key",
 ]
@@ -52,7 +53,8 @@ __all__ = [
 DAY = 24 * 3600.0
 
 
-def _digest(*parts: str | int) -> str:
+def digest(*parts: str | int) -> str:
+    """32 hex digits of these parts: other parts, other digits."""
     # JSON quotes and separates its parts, so no two lists of parts give one text, and 1 is not
     # "1". Text is NFC: an "é" of one character and one of two are the same letter.
     spelled = [
@@ -65,7 +67,7 @@ def _digest(*parts: str | int) -> str:
 @lru_cache(maxsize=4096)
 def operation_key(tenant_id: str, action: str, intent_id: str) -> str:
     """The key of an intent: 32 hex digits, the same on every attempt, instance and day."""
-    return _digest(tenant_id, action, intent_id)
+    return digest(tenant_id, action, intent_id)
 
 
 # typed: to a dict, and so to a cache, 500, 500.0 and Decimal(500) are one.
@@ -81,7 +83,7 @@ def fingerprint(tenant_id: str, action: str, order_id: str, amount: int, currenc
             f"A fingerprint is made of whole minor units, not of {amount!r}: "
             "use minor_units(amount, currency)."
         )
-    return _digest(tenant_id, action, order_id, amount, currency)
+    return digest(tenant_id, action, order_id, amount, currency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ class OrderKey:
         return operation.key
 
     def identity(self, operation: Operation, call: ToolCall) -> str:
-        return _digest(operation.tenant_id, operation.action, operation.order_id)
+        return digest(operation.tenant_id, operation.action, operation.order_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ class OrderAmountKey:
         return operation.key
 
     def identity(self, operation: Operation, call: ToolCall) -> str:
-        return _digest(
+        return digest(
             operation.tenant_id,
             operation.action,
             operation.order_id,
@@ -239,7 +241,7 @@ class ObjectKey:
     """
 
     def __call__(self, operation: Operation, attempt: int) -> str | None:
-        return _digest(operation.tenant_id, operation.intent_id)
+        return digest(operation.tenant_id, operation.intent_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +318,7 @@ class RewrittenKey:
         return self.at(operation, attempt, 0.0)
 
     def at(self, operation: Operation, attempt: int, now: float) -> str | None:
-        return f"sdk-{_digest(operation.key, attempt, int(now * 1_000_000))}"
+        return f"sdk-{digest(operation.key, attempt, int(now * 1_000_000))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,4 +332,4 @@ class ProcessKey:
         return self.by(operation, attempt, "")
 
     def by(self, operation: Operation, attempt: int, owner: str) -> str | None:
-        return f"sdk-{_digest(operation.key, owner)}"
+        return f"sdk-{digest(operation.key, owner)}"

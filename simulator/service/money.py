@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from simulator.service.invalid import InvalidRequest
 
-__all__ = ["EXPONENTS", "allocate", "minor_units", "money"]
+__all__ = ["EXPONENTS", "allocate", "minor_units", "money", "plain_units"]
 
 EXPONENTS = {"USD": 2, "EUR": 2, "JPY": 0, "KWD": 3}
 """Decimals of a currency (ISO 4217)."""
@@ -47,6 +47,26 @@ def minor_units(amount: Decimal, currency: str) -> int:
             "too_precise",
         )
     return whole
+
+
+def plain_units(amount: Decimal, currency: str) -> int:
+    """`minor_units` of what a model wrote, where three decimals mean a third decimal.
+
+    "500.000" is five hundred here and five hundred thousand there, so it is read only where the
+    currency has three.
+
+    Raises:
+        InvalidRequest: as `minor_units`, or the amount has more decimals than the currency.
+    """
+    exponent = EXPONENTS.get(currency, 2)
+    if amount.is_finite() and -int(amount.as_tuple().exponent) > max(exponent, 2):
+        raise InvalidRequest(
+            f"Argument amount: {currency} has no more than {exponent} decimal places, and "
+            f"{amount} is written with more.",
+            "amount",
+            "too_precise",
+        )
+    return minor_units(amount, currency)
 
 
 def money(amount: int, currency: str = "USD") -> str:

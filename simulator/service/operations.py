@@ -58,6 +58,8 @@ class Operation(NamedTuple):
         model_key: what the model wrote where the published schema asks for an id.
         fingerprint: digest of what is asked for; two payloads under one key differ in it.
         order_version: of the order that the request was checked against.
+        action: the kind of operation, as `tool_operations.action_type` has it.
+        arguments: of an operation that moves no money, as JSON in one spelling.
     """
 
     id: str
@@ -72,11 +74,8 @@ class Operation(NamedTuple):
     key: str
     fingerprint: str
     order_version: int = 1
-
-    @property
-    def action(self) -> str:
-        """The kind of operation, as `tool_operations.action_type` has it."""
-        return REFUND
+    action: str = REFUND
+    arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +222,17 @@ INSERT_REFUND = """
     VALUES (:id, :intent_id, :call_id, :model_key, :user_id, :order_id, :amount, :currency,
             :order_version)
 """
+INSERT_ACTION = """
+    INSERT INTO actions (operation_id, intent_id, call_id, user_id, arguments)
+    VALUES (:id, :intent_id, :call_id, :user_id, :arguments)
+"""
 FORGOTTEN = """
     SELECT id FROM tool_operations
     WHERE status IN ('succeeded', 'failed') AND updated_at <= :before
 """
 FORGET = (
     f"DELETE FROM refunds WHERE operation_id IN ({FORGOTTEN})",
+    f"DELETE FROM actions WHERE operation_id IN ({FORGOTTEN})",
     f"DELETE FROM outbox WHERE operation_id IN ({FORGOTTEN})",
     "DELETE FROM tool_operations WHERE status IN ('succeeded', 'failed') AND updated_at <= :before",
 )
@@ -293,6 +297,9 @@ class DurableRecord:
             },
         )
         if inserted.rowcount == 1:
+            if operation.action != REFUND:
+                tx.execute(INSERT_ACTION, operation._asdict())
+                return "new"
             tx.execute(
                 INSERT_REFUND,
                 {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from simulator.service.operations import Operation, move
+from simulator.service.operations import REFUND, Operation, move
 
 if TYPE_CHECKING:
     from simulator.service.audit import Notes
@@ -100,7 +100,8 @@ class Job(NamedTuple):
     """A claimed row.
 
     Attributes:
-        topic: "refund", "tell" or "expire" (of a question to a person).
+        topic: "refund", "act" (what moves no money), "tell", or "expire" (of a question to a
+            person).
         token: the claim's fencing token.
         claims: claims in a row, this one included, that have left no result yet.
         tries: results so far that were not final.
@@ -150,9 +151,14 @@ CLAIM_UNSEEN = """
     RETURNING operation_id, topic, token, claims, tries, created_at
 """
 LOAD = """
-    SELECT o.id, o.tenant_id, r.user_id, r.intent_id, r.call_id, r.order_id, r.amount, r.currency,
-           r.model_key, o.idempotency_key, o.request_hash, r.order_version, o.status, o.result
-    FROM tool_operations o JOIN refunds r ON r.operation_id = o.id
+    SELECT o.id, o.tenant_id, COALESCE(r.user_id, a.user_id), COALESCE(r.intent_id, a.intent_id),
+           COALESCE(r.call_id, a.call_id), COALESCE(r.order_id, ''), COALESCE(r.amount, 0),
+           COALESCE(r.currency, 'USD'), COALESCE(r.model_key, ''), o.idempotency_key,
+           o.request_hash, COALESCE(r.order_version, 1), o.action_type,
+           COALESCE(a.arguments, ''), o.status, o.result
+    FROM tool_operations o
+    LEFT JOIN refunds r ON r.operation_id = o.id
+    LEFT JOIN actions a ON a.operation_id = o.id
     WHERE o.id = :operation_id
 """
 RELEASE = """
@@ -197,7 +203,7 @@ def enqueue(tx: Transaction, operation_id: str, topic: str, due_in: float = 0.0)
 def promise(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> None:
     """What makes an operation go on once it is pending, in the transaction that made it so."""
     if isinstance(d.dispatch, Outbox):
-        enqueue(tx, operation.id, "refund")
+        enqueue(tx, operation.id, "refund" if operation.action == REFUND else "act")
     elif d.dispatch.inline and d.record.durable:
         move(tx, operation.id, "pending", "processing")
         notes.add(operation, "pending->processing")

@@ -19,6 +19,7 @@ from simulator.service.balance import OrderRow, order_of
 from simulator.service.conclusion import conclude
 from simulator.service.errors import CommitUnknown, DatabaseUnavailable, Silence
 from simulator.service.keys import fingerprint
+from simulator.service.money import plain_units
 from simulator.service.once import once
 from simulator.service.operations import FINAL, REFUND, Operation, Row, move
 from simulator.service.outbox import Job, Outbox, Publish, promise, release
@@ -27,7 +28,6 @@ from simulator.service.schemas import (
     InvalidRequest,
     Session,
     ToolCall,
-    minor_units,
 )
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Admitted(NamedTuple):
             InvalidRequest: the currency cannot express the amount.
         """
         currency = "USD" if order is None else order.currency
-        exact = getattr(d.schema, "minor_units", minor_units)
+        exact = getattr(d.schema, "minor_units", plain_units)
         amount = int(exact(self.amount, currency))
         operation = Operation(
             id=self.id,
@@ -245,7 +245,7 @@ def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Ad
         return turn_down(tx, d, notes, operation, NO_CONSENT)
     if not d.balance.take(tx, operation):
         return turn_down(tx, d, notes, operation, TOO_MUCH)
-    if needs_consent and order is not None and approval.ask(tx, d, notes, operation, order):
+    if needs_consent and approval.ask(tx, d, notes, operation):
         return Begun("new", Row("awaiting_approval"), operation)
     promise(tx, d, notes, operation)
     return Begun("new", None, operation)

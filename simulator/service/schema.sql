@@ -30,6 +30,15 @@ CREATE TABLE refunds (
     order_version BIGINT NOT NULL DEFAULT 1 -- of the order that the request was checked against
 );
 
+-- What an operation is about that moves no money: `arguments` is JSON in one spelling.
+CREATE TABLE actions (
+    operation_id UUID PRIMARY KEY,
+    intent_id TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    user_id UUID NOT NULL,
+    arguments TEXT NOT NULL
+);
+
 -- refundable = captured - refunded - pending - disputed. `version` grows with every change that
 -- a consent, or a check, cannot have known of.
 CREATE TABLE orders (
@@ -47,11 +56,37 @@ CREATE TABLE orders (
     PRIMARY KEY (tenant_id, id)
 );
 
+CREATE TABLE order_lines (
+    tenant_id UUID NOT NULL,
+    order_id TEXT NOT NULL,
+    sku TEXT NOT NULL,
+    quantity INTEGER NOT NULL,
+
+    PRIMARY KEY (tenant_id, order_id, sku)
+);
+
+CREATE TABLE stock (
+    tenant_id UUID NOT NULL,
+    sku TEXT NOT NULL,
+    on_hand INTEGER NOT NULL,
+
+    PRIMARY KEY (tenant_id, sku)
+);
+
+CREATE TABLE profiles (
+    tenant_id UUID NOT NULL,
+    user_id UUID NOT NULL,
+    name TEXT NOT NULL,
+    email TEXT NOT NULL,
+
+    PRIMARY KEY (tenant_id, user_id)
+);
+
 -- Work that a commit promised. A claim is a lease; `token` grows with every claim and fences
 -- off the claims before it. `claims` counts claims in a row that left no result.
 CREATE TABLE outbox (
     operation_id UUID NOT NULL,
-    topic TEXT NOT NULL, -- refund, tell, expire
+    topic TEXT NOT NULL, -- refund, act, tell, expire
     available_at TIMESTAMPTZ, -- NULL: nobody will look at it again
     owner TEXT,
     lease_until TIMESTAMPTZ,

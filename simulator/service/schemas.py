@@ -70,6 +70,15 @@ class RefundRequest(BaseModel):
     refund_request_id: str = Field(min_length=8, max_length=100)
 
 
+class AnyCurrency(RefundRequest):
+    """As published, but for a third decimal: a Kuwaiti dinar has a thousand fils (trap 10).
+
+    How many decimals a currency has is checked where the order, and so the currency, is known.
+    """
+
+    amount: Decimal = Field(gt=0, max_digits=13, decimal_places=3)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """What the model emitted. Nothing in it can be trusted.
@@ -137,7 +146,7 @@ def parse_refund(call: ToolCall, session: Session) -> RefundRequest:
             )
         arguments["order_id"] = unicodedata.normalize("NFC", order_id)
     try:
-        return RefundRequest.model_validate(arguments)
+        return AnyCurrency.model_validate(arguments)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = str(first["loc"][0])
@@ -183,10 +192,10 @@ def _check_amount(amount: Any) -> None:
             "amount",
             "not_a_number",
         )
-    # "500.000" is five hundred here and five hundred thousand there.
-    if len(plain[2] or "") > len(".00"):
+    # Whether a third decimal means anything says the order's currency, in `minor_units`.
+    if len(plain[2] or "") > len(".000"):
         raise InvalidRequest(
-            "Argument amount: Decimal input should have no more than 2 decimal places.",
+            "Argument amount: Decimal input should have no more than 3 decimal places.",
             "amount",
             "too_precise",
         )

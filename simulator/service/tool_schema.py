@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["REFUND_TOOL", "RefundArguments", "tool_definition"]
 
-POSITIVE_AMOUNT = r"^([1-9][0-9]{0,9}(\.[0-9]{1,2})?|0\.([1-9][0-9]?|0[1-9]))$"
-"""0.01 to 9999999999.99 in plain digits."""
+POSITIVE_AMOUNT = r"^([1-9][0-9]{0,9}(\.[0-9]{1,3})?|0\.([1-9][0-9]{0,2}|0[1-9][0-9]?|00[1-9]))$"
+"""0.001 to 9999999999.999 in plain digits; the order's currency may have fewer decimals."""
 
 
 class RefundArguments(BaseModel):
@@ -32,8 +32,9 @@ class RefundArguments(BaseModel):
     )
     amount: str = Field(
         pattern=POSITIVE_AMOUNT,
-        description="How much to refund, in the order's currency, as plain digits with at most "
-        "two decimals, for example 500.00: no sign, symbol, separator or exponent.",
+        description="How much to refund, in the order's currency, as plain digits with no "
+        "more decimals than the currency has, for example 500.00: no sign, symbol, separator "
+        "or exponent.",
     )
 
 

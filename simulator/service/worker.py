@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.service import approval
-from simulator.service.answers import Answer, from_row
+from simulator.service.actions import perform
+from simulator.service.answers import Answer, answer_about
 from simulator.service.audit import Notes
 from simulator.service.conclusion import fail
 from simulator.service.errors import Silence
@@ -110,6 +111,9 @@ def claim(
     notes = Notes(tx, d, later)
     if job.topic == "refund":
         return _claim_refund(tx, d, notes, job)
+    if job.topic == "act":
+        _act(tx, d, notes, job)
+        return None
     if job.topic == "expire":
         approval.expire(tx, d, notes, job.operation)
         release(tx, job, fence=True, again_in=None, done=True)
@@ -120,6 +124,18 @@ def claim(
         notes.add(job.operation, "task", "the customer could not be told")
         return None
     return job
+
+
+def _act(tx: Transaction, d: Design, notes: Notes, job: Job) -> None:
+    """Carries out what needs nobody but our own database, in the transaction that claims it."""
+    release(tx, job, fence=True, again_in=None, done=True)
+    if job.status in FINAL:
+        return
+    objection = approval.objection(tx, d, job.operation)
+    if objection is not None:
+        fail(tx, d, notes, job.operation, "pending", objection)
+    else:
+        perform(tx, d, notes, job.operation)
 
 
 def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | None:
@@ -163,7 +179,7 @@ def _too_late(tx: Transaction, d: Design, job: Job) -> bool:
 
 def tell(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Tells the customer how it ended. A second message is a nuisance, none is a broken promise."""
-    answer = from_row(Row.read(job.status, job.result))
+    answer = answer_about(job.operation, Row.read(job.status, job.result))
     try:
         message = Message(job.operation.intent_id, answer)
         yield from rt.call("customer.notify", message, timeout=PROVIDER_TIMEOUT)

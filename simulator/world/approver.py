@@ -22,7 +22,7 @@ LOOK_AGAIN = 60.0
 
 
 class Question(NamedTuple):
-    """What the person's screen shows."""
+    """What the person's screen shows; no order and no amount if it is about something else."""
 
     approval_id: str
     digest: str
@@ -35,11 +35,13 @@ class Question(NamedTuple):
 
 
 QUESTION = """
-    SELECT a.id, a.digest, o.tenant_id, r.intent_id, r.order_id, r.amount, r.currency,
+    SELECT a.id, a.digest, o.tenant_id, COALESCE(r.intent_id, n.intent_id),
+           COALESCE(r.order_id, ''), COALESCE(r.amount, 0), COALESCE(r.currency, ''),
            a.expires_at
     FROM approvals a
     JOIN tool_operations o ON o.id = a.operation_id
-    JOIN refunds r ON r.operation_id = a.operation_id
+    LEFT JOIN refunds r ON r.operation_id = a.operation_id
+    LEFT JOIN actions n ON n.operation_id = a.operation_id
     WHERE a.id = ?
 """
 

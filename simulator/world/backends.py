@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from simulator.service import pipeline, webhooks
+from simulator.service import pipeline, tools, webhooks
 from simulator.service.answers import KINDS, Answer
 from simulator.service.design import Design
 from simulator.service.errors import ConnectionLost
@@ -89,7 +89,7 @@ def steps_for(runtime: VirtualRuntime, design: Design, request: Any) -> Generato
         return pipeline.consent(runtime, design, request.decision, request.session)
     if isinstance(request, ReportRequest):
         return webhooks.receive(runtime, design, request.report)
-    handle = design.handle or pipeline.handle
+    handle = design.handle or tools.handle
     generator = handle(runtime, design, request.call, request.session)
     if not hasattr(generator, "send"):
         raise Mistake(

@@ -65,6 +65,21 @@ INSERT_ORDER = """
 """
 
 
+INSERT_LINE = """
+    INSERT INTO order_lines (tenant_id, order_id, sku, quantity)
+    VALUES (:tenant_id, :id, :sku, :quantity)
+"""
+INSERT_STOCK = """
+    INSERT INTO stock (tenant_id, sku, on_hand) VALUES (:tenant_id, :sku, 0)
+    ON CONFLICT (tenant_id, sku) DO NOTHING
+"""
+INSERT_PROFILE = """
+    INSERT INTO profiles (tenant_id, user_id, name, email)
+    VALUES (:tenant_id, :user_id, 'Mira', 'mira@example.org')
+    ON CONFLICT (tenant_id, user_id) DO NOTHING
+"""
+
+
 def _order_row(order: Order) -> dict[str, Any]:
     return {
         "tenant_id": order.tenant_id,
@@ -132,9 +147,15 @@ class Store:
         if orders != self.orders:
             if self.orders is not None:
                 self.connection.execute("RELEASE history")
-            self.connection.execute("DELETE FROM orders")
+            for table in ("orders", "order_lines", "stock", "profiles"):
+                self.connection.execute(f"DELETE FROM {table}")
             for order in orders:
                 self.connection.execute(INSERT_ORDER, _order_row(order))
+                self.connection.execute(INSERT_PROFILE, _order_row(order))
+                for sku, quantity in order.lines:
+                    line = {**_order_row(order), "sku": sku, "quantity": quantity}
+                    self.connection.execute(INSERT_LINE, line)
+                    self.connection.execute(INSERT_STOCK, line)
             self.connection.execute("SAVEPOINT history")
             self.orders = orders
         self.seen.clear()

@@ -117,6 +117,13 @@ class Scenario:
                     f"there are {', '.join(sorted(instances))}."
                 )
 
+    @cached_property
+    def refund_intents(self) -> frozenset[str]:
+        """Ids of the intents that are about money: those for which a refund is asked."""
+        asked = {s.intent_id for s in self.submissions if s.tool == "issue_refund"}
+        other = {s.intent_id for s in self.submissions if s.tool != "issue_refund"}
+        return frozenset(intent.id for intent in self.intents if intent.id not in other - asked)
+
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some attributes changed."""
         names = [each.name for each in fields(self)]
@@ -340,6 +347,46 @@ class Scenario:
                 settles_after=48 * 3600.0,
                 fails_to_settle=frozenset({"intent-1"}),
                 webhooks=WebhookSettings(),
+            ),
+        )
+
+    @classmethod
+    def cancelled_orders(cls) -> Scenario:
+        """Two orders are cancelled with their goods, all or nothing, after a person's consent;
+        and the call comes again.
+        """
+        books = {"order_ids": ["ORD-1001", "ORD-1002"]}
+        return cls(
+            name="cancelled_orders",
+            orders=(
+                Order(lines=(("LANTERN-1", 2),)),
+                Order("ORD-1002", lines=(("LANTERN-1", 1), ("BOOK-7", 3))),
+            ),
+            intents=(Intent("intent-1", owed=False, permissions=frozenset({"order:cancel"})),),
+            submissions=(
+                Submission("intent-1", tool="cancel_orders", arguments=books),
+                Submission(
+                    "intent-1",
+                    at=10.0,
+                    instance="backend-2",
+                    tool="cancel_orders",
+                    arguments=books,
+                ),
+            ),
+        )
+
+    @classmethod
+    def deleted_profile(cls) -> Scenario:
+        """A customer wants to be forgotten while a refund of hers is still on its way."""
+        return cls(
+            name="deleted_profile",
+            intents=(
+                Intent("intent-1"),
+                Intent("intent-2", owed=False, permissions=frozenset({"profile:delete"})),
+            ),
+            submissions=(
+                Submission("intent-1"),
+                Submission("intent-2", at=0.02, instance="backend-2", tool="delete_profile"),
             ),
         )
 

@@ -62,13 +62,20 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order that was paid for. `captured` in minor units."""
+    """An order that was paid for.
+
+    Attributes:
+        captured: minor units.
+        lines: what was ordered: (stock-keeping unit, quantity). A shop's stock of each begins
+            at zero.
+    """
 
     id: str = ORDER_ID
     tenant_id: str = TENANT
     user_id: str = USER
     captured: int = 500_00
     currency: str = "USD"
+    lines: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         needs(self, "captured", whole(self.captured, 0), "whole minor units, 0 or more")
@@ -154,7 +161,9 @@ class ApproverSettings:
     says: tuple[tuple[str, str], ...] = ()
     second_thoughts: float | None = None
     user_id: str = MANAGER
-    permissions: frozenset[str] = frozenset({"refund:approve"})
+    permissions: frozenset[str] = frozenset(
+        {"refund:approve", "cancel_orders:approve", "delete_profile:approve"}
+    )
 
     def __post_init__(self) -> None:
         needs(self, "delay", positive(self.delay), "seconds, more than 0")

@@ -537,6 +537,9 @@ class World:
         if self.quiet:
             return ""
         intent = self.scenario.intent(submission.intent_id)
+        if submission.tool != "issue_refund":
+            names = dict(submission.arguments).get("order_ids", ())
+            return " ".join(["Please", submission.tool.replace("_", " "), ", ".join(names)]).strip()
         return f"Please refund {money(intent.amount, intent.currency)} of order {intent.order_id}."
 
 

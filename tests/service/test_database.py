@@ -61,7 +61,11 @@ def test_schema_sql_has_these_tables() -> None:
     assert set(tables()) == {
         "tool_operations",
         "refunds",
+        "actions",
         "orders",
+        "order_lines",
+        "stock",
+        "profiles",
         "outbox",
         "tasks",
         "approvals",

@@ -240,7 +240,7 @@ def test_a_refusal_for_another_reason_is_not_a_matter_of_rights() -> None:
 def test_an_invalid_call_names_the_argument_to_correct() -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_refund(
-            ToolCall("call-1", "issue_refund", {**ARGUMENTS, "amount": "0.001"}),
+            ToolCall("call-1", "issue_refund", {**ARGUMENTS, "amount": "0.0001"}),
             Session("u", "t", frozenset(), "intent-1"),
         )
     assert tool_result(caught.value, "call-1") == {

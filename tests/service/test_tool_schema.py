@@ -104,9 +104,22 @@ def test_the_description_never_asks_for_an_id_of_the_models_own() -> None:
     assert not re.search(r"unique|uuid|idempot|random|\bkey\b", words)
 
 
-TAKEN = ["500", "500.0", "500.00", "0.01", "0.10", "0.5", "9999999999.99", "10", "1.00"]
+TAKEN = [
+    "500",
+    "500.0",
+    "500.00",
+    "0.01",
+    "0.10",
+    "0.5",
+    "9999999999.99",
+    "10",
+    "1.00",
+    "1.234",
+    "0.001",
+    "0.010",
+]
 NOT_POSITIVE = ["0", "0.0", "0.00", "-5", "-0.01"]
-TOO_LARGE_OR_FINE = ["10000000000", "500.000", "500.001"]
+TOO_LARGE_OR_FINE = ["10000000000", "500.0000", "500.0001"]
 ODDLY_SPELLED = ["+5", "00.50", "0500", "1e3", "5E2", "5_00", "1,000", "500,00", ".5", "5.", "$5"]
 NO_NUMBERS = ["NaN", "Infinity", "0x1F", "５００", "", " 500", "500 ", "500\n"]  # noqa: RUF001
 REFUSED = [*NOT_POSITIVE, *TOO_LARGE_OR_FINE, *ODDLY_SPELLED, *NO_NUMBERS]
