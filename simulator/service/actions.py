@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simulator.service.design import Design
     from simulator.service.runtime import Transaction
 
-__all__ = ["BULK", "CANCEL", "DELETE_PROFILE", "asks_consent", "perform", "state_of"]
+__all__ = ["BULK", "CANCEL", "DELETE_PROFILE", "action_asks_consent", "perform", "state_of"]
 
 CANCEL = "cancel_orders"
 DELETE_PROFILE = "delete_profile"
@@ -35,11 +35,9 @@ BULK = 2
 """From so many orders on a cancellation needs a person's consent."""
 
 
-def asks_consent(operation: Operation) -> bool:
+def action_asks_consent(action: str, arguments: str) -> bool:
     """Whether this may not be done without a person's consent."""
-    if operation.action == DELETE_PROFILE:
-        return True
-    return len(_orders(operation)) >= BULK
+    return action == DELETE_PROFILE or len(_orders(arguments)) >= BULK
 
 
 def state_of(tx: Transaction, operation: Operation) -> str:
@@ -47,7 +45,7 @@ def state_of(tx: Transaction, operation: Operation) -> str:
     if operation.action == DELETE_PROFILE:
         return str(profile_exists(tx, operation.tenant_id, operation.user_id))
     if operation.action == CANCEL:
-        found = [order_of(tx, operation.tenant_id, name) for name in _orders(operation)]
+        found = [order_of(tx, operation.tenant_id, name) for name in _orders(operation.arguments)]
         return json.dumps([order and [order.status, order.version] for order in found])
     order = order_of(tx, operation.tenant_id, operation.order_id)
     return "gone" if order is None else str(order.version)
@@ -58,7 +56,7 @@ def perform(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> s
     move(tx, operation.id, "pending", "processing")
     notes.add(operation, "pending->processing")
     if operation.action == CANCEL:
-        reason = cancel_orders(tx, operation.tenant_id, _orders(operation))
+        reason = cancel_orders(tx, operation.tenant_id, _orders(operation.arguments))
     else:
         reason = delete_profile(tx, operation.tenant_id, operation.user_id)
     status = "succeeded" if reason is None else "failed"
@@ -69,6 +67,6 @@ def perform(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> s
     return status
 
 
-def _orders(operation: Operation) -> list[str]:
-    names: Any = json.loads(operation.arguments or "{}").get("order_ids", [])
+def _orders(arguments: str) -> list[str]:
+    names: Any = json.loads(arguments).get("order_ids", [])
     return [str(name) for name in names]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from simulator.service.actions import asks_consent, state_of
+from simulator.service.actions import action_asks_consent, state_of
 from simulator.service.audit import Notes
 from simulator.service.balance import order_of
 from simulator.service.conclusion import fail
@@ -132,7 +132,7 @@ class Approval:
 
     def needed(self, operation: Operation, arguments: Mapping[str, Any]) -> bool:
         if operation.action != REFUND:
-            return asks_consent(operation)
+            return action_asks_consent(operation.action, operation.arguments)
         return exceeds(operation, self.above)
 
 

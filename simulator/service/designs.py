@@ -14,6 +14,7 @@ from simulator.service.operations import DurableRecord, MemoryRecord, NoRecord
 from simulator.service.outbox import Inline, Outbox, Publish
 from simulator.service.recovery import AskThenSend, Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, Immediate, NoRetry
+from simulator.service.retry_limits import Budget, Deadline
 from simulator.service.schemas import FreeDict
 from simulator.service.webhooks import BookByReference, ByOperation, IgnoreWebhooks
 
@@ -85,7 +86,7 @@ SAFE = Design(
     dispatch=Outbox(lease=30.0, fence=True, max_attempts=8),
     on_silence=silence.outcome_unknown,
     recovery=SameKey(),
-    retry=FullJitter(base=1.0, cap=30.0, max_attempts=8),
+    retry=Budget(Deadline(FullJitter(base=1.0, cap=30.0, max_attempts=8), seconds=20.0)),
     answer=FromRecord(follow_up=True),
     audit=AuditInTransaction(),
     webhook=ByOperation(),
