@@ -13,9 +13,8 @@ from simulator.service.audit import AuditAfterwards, AuditInTransaction, NoAudit
 from simulator.service.authorization import FromSession, Ownership, RefundPermission
 from simulator.service.balance import CheckThenAct, NoBalance, OrderRow, Reserved
 from simulator.service.errors import Silence
-from simulator.service.keys import OperationKey, operation_key
+from simulator.service.keys import OperationKey
 from simulator.service.operations import (
-    REFUND,
     DurableRecord,
     MemoryRecord,
     NoRecord,
@@ -169,12 +168,12 @@ class Design:
         """Whether a claim whose lease has ended may be claimed anew."""
         return self.recovery.takes_over
 
-    def identify(self, operation: Operation, call: ToolCall) -> str:
-        """The key of our own record; `operation` has none yet."""
+    def identified(self, operation: Operation, call: ToolCall) -> Operation:
+        """The operation with the key of our own record, if the slot `key` has one of its own."""
         identity = getattr(self.key, "identity", None)
-        if identity is not None:
-            return str(identity(operation, call))
-        return operation_key(operation.tenant_id, REFUND, operation.intent_id)
+        if identity is None:
+            return operation
+        return operation._replace(key=str(identity(operation._replace(key=""), call)))
 
     def may(self, session: Session) -> bool:
         """What the slot `permission` says, checked."""

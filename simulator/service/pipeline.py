@@ -18,7 +18,7 @@ from simulator.service.audit import Notes
 from simulator.service.balance import OrderRow, order_of
 from simulator.service.conclusion import conclude
 from simulator.service.errors import CommitUnknown, DatabaseUnavailable, Silence
-from simulator.service.keys import fingerprint
+from simulator.service.keys import fingerprint, operation_key
 from simulator.service.money import plain_units
 from simulator.service.once import once
 from simulator.service.operations import FINAL, REFUND, Operation, Row, move
@@ -201,11 +201,11 @@ class Admitted(NamedTuple):
             amount=amount,
             currency=currency,
             model_key=self.model_key,
-            key="",
+            key=operation_key(self.tenant_id, REFUND, self.intent_id),
             fingerprint=fingerprint(self.tenant_id, REFUND, self.order_id, amount, currency),
             order_version=1 if order is None else order.version,
         )
-        return operation._replace(key=d.identify(operation, self.call))
+        return d.identified(operation, self.call)
 
 
 def refuse(

@@ -7,13 +7,15 @@ One that reads changes nothing, and may be repeated two or three times (section 
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from simulator.service import approval, pipeline
 from simulator.service.actions import CANCEL, DELETE_PROFILE, perform
@@ -36,9 +38,27 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOLS", "Tool", "definitions", "handle"]
 
+MOST_ORDERS = 100
+
+
+def _one_spelling(order_id: str) -> str:
+    """The id in NFC, in which orders are stored; as `parse_refund` has it."""
+    if not order_id.isprintable():
+        raise PydanticCustomError("not_text", "An order's id has characters that cannot be seen")
+    return unicodedata.normalize("NFC", order_id)
+
+
+def _not_too_many(order_ids: list[str]) -> list[str]:
+    # Not as `maxItems`: strict modes do not all know it.
+    if len(order_ids) > MOST_ORDERS:
+        raise PydanticCustomError("too_long", f"Give at most {MOST_ORDERS} orders")
+    return order_ids
+
+
 OrderId = Annotated[
     str,
     Field(pattern="^.{3,50}$", description="An order's id, for example ORD-1001. Never guess one."),
+    AfterValidator(_one_spelling),
 ]
 
 
@@ -57,7 +77,8 @@ class SomeOrders(BaseModel):
 
     order_ids: Annotated[
         list[OrderId],
-        Field(min_length=1, max_length=100, description="The orders to cancel: all, or none."),
+        Field(min_length=1, description="The orders to cancel: all, or none; at most 100."),
+        AfterValidator(_not_too_many),
     ]
 
 
@@ -131,8 +152,12 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
     """One tool call in, one answer out, whichever tool it is."""
     tool = TOOLS.get(call.name)
     if tool is None or tool.name == "issue_refund":
-        answer = yield from pipeline.handle(rt, d, call, session)
-        return answer
+        return pipeline.handle(rt, d, call, session)
+    return use(rt, d, tool, call, session)
+
+
+def use(rt: Runtime, d: Design, tool: Tool, call: ToolCall, session: Session) -> Steps[Answer]:
+    """A call of a tool that moves no money."""
     if tool.permission not in session.permissions:
         yield from once(rt, d, pipeline.refuse, session.intent_id, "denied", "no permission")
         return FORBIDDEN
@@ -150,14 +175,20 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
 
 
 FORBIDDEN = Answer("refused", "It was refused: 403 Forbidden.", version=2)
+SHOWN = 60
+"""Characters of an argument's name, which the model wrote, that a sentence repeats."""
 
 
 def _arguments(tool: Tool, call: ToolCall) -> dict[str, Any]:
+    if not isinstance(call.arguments, Mapping):
+        raise InvalidRequest("The arguments are not an object.", None, "not_a_call")
     try:
         return tool.arguments.model_validate(dict(call.arguments)).model_dump()
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "arguments"
+        where = ".".join(str(part) for part in first["loc"])
+        if len(where) > SHOWN or not where.isprintable():
+            where = f"{where!a:.{SHOWN}}"
         raise InvalidRequest(f"Argument {where}: {first['msg']}.", where) from error
 
 

@@ -210,6 +210,8 @@ class Provider:
         settings = self.settings
         if order.intent_id in settings.declines:
             return self._decline(name, order, "the card was closed.")
+        if settings.duplicate_window is None and not settings.checks_balance:
+            return None
         of_order = [effect for effect in self.ledger if effect.order_id == order.order_id]
         if settings.duplicate_window is not None:
             since = int(self.world.clock.now) - microseconds(settings.duplicate_window)

@@ -11,6 +11,7 @@ from simulator.service.answers import Answer, FromRecord
 from simulator.service.balance import CheckThenAct, NoBalance, Reserved
 from simulator.service.design import Design, PolicyMistake
 from simulator.service.errors import CallTimeout
+from simulator.service.keys import ModelKey
 from simulator.service.operations import DurableRecord, MemoryRecord, NoRecord, Operation
 from simulator.service.outbox import Inline, Outbox, Publish
 from simulator.service.recovery import Blind, NoRecovery, SameKey
@@ -211,7 +212,12 @@ def test_our_record_is_found_by_the_intent_whatever_the_provider_is_sent(
     make_operation: Any, make_call: Any
 ) -> None:
     design = Design(key=lambda operation, attempt: None)
-    first = design.identify(make_operation(model_key="one"), make_call())
-    assert first == design.identify(make_operation(model_key="another"), make_call())
-    assert first != design.identify(make_operation(intent_id="intent-2"), make_call())
-    assert first != design.identify(make_operation(tenant_id="another"), make_call())
+    operation = make_operation(model_key="one")
+    assert design.identified(operation, make_call()) == operation
+
+
+def test_a_key_policy_with_a_name_of_its_own_names_our_record(
+    make_operation: Any, make_call: Any
+) -> None:
+    operation = make_operation(model_key="one")
+    assert Design(key=ModelKey()).identified(operation, make_call()).key == "one"
