@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -264,3 +264,129 @@ def inline() -> Design:
         recovery=NoRecovery(),
         answer=FromRecord(follow_up=False),
     )
+
+
+class ToolDesk:
+    """The tools beside the refund, and the person who consents, each called by hand.
+
+    There are the orders ORD-1001 (two lanterns) and ORD-1002 (a lantern and three books) of the
+    session's user, ORD-1003 of another user, ORD-2001 of another tenant, and the user's profile.
+    """
+
+    MANAGER = "deca0de0-1234-4abc-8def-000000000007"
+    OTHER_USER = "c0ffee00-1234-4abc-8def-000000001002"
+    PERMISSIONS = frozenset({"order:cancel", "order:read", "profile:delete", "refund:create"})
+    TABLES = (
+        *("tool_operations", "refunds", "actions", "orders", "order_lines", "stock", "profiles"),
+        *("outbox", "tasks", "approvals", "webhook_events", "audit_log", "changes"),
+    )
+
+    def __init__(self, runtime: GroundRuntime) -> None:
+        from simulator.service.designs import SAFE
+
+        self.runtime, self.desk = runtime, runtime.desk
+        self.design: Design = SAFE
+        self.session = Session(USER, TENANT, self.PERMISSIONS, "intent-1")
+        self.manager = Session(
+            self.MANAGER,
+            TENANT,
+            frozenset({"cancel_orders:approve", "delete_profile:approve", "refund:approve"}),
+            "",
+        )
+        desk = self.desk
+        desk.order(order_id="ORD-1002")
+        desk.order(order_id="ORD-1003", user_id=self.OTHER_USER)
+        desk.order(order_id="ORD-2001", tenant_id=OTHER_TENANT, user_id=self.OTHER_USER)
+        for order_id, sku, quantity in (
+            ("ORD-1001", "LANTERN-1", 2),
+            ("ORD-1002", "LANTERN-1", 1),
+            ("ORD-1002", "BOOK-7", 3),
+        ):
+            values = {"tenant": TENANT, "order": order_id, "sku": sku, "quantity": quantity}
+            desk.execute(
+                "INSERT INTO order_lines VALUES (:tenant, :order, :sku, :quantity)", values
+            )
+        # A shop of another tenant has goods of the same name.
+        for tenant, sku, on_hand in (
+            (TENANT, "LANTERN-1", 10),
+            (TENANT, "BOOK-7", 0),
+            (OTHER_TENANT, "LANTERN-1", 5),
+        ):
+            values = {"tenant": tenant, "sku": sku, "on_hand": on_hand}
+            desk.execute("INSERT INTO stock VALUES (:tenant, :sku, :on_hand)", values)
+        for tenant, user in ((TENANT, USER), (TENANT, self.OTHER_USER), (OTHER_TENANT, USER)):
+            desk.execute(
+                "INSERT INTO profiles VALUES (:tenant, :user, 'Mira', 'mira@example.org')",
+                {"tenant": tenant, "user": user},
+            )
+
+    def call(self, name: str, session: Session | None = None, /, **arguments: Any) -> Any:
+        """What the tool answers."""
+        from simulator.service.tools import handle
+
+        call = ToolCall("call-1", name, arguments)
+        return finished(handle(self.runtime, self.design, call, session or self.session))
+
+    def cancel(self, *order_ids: str, session: Session | None = None) -> Any:
+        return self.call("cancel_orders", session, order_ids=list(order_ids))
+
+    def decide(
+        self, approve: bool = True, who: Session | None = None, digest: str | None = None
+    ) -> str:
+        """What becomes of a person's answer to the newest question."""
+        from simulator.service.approval import Decision
+        from simulator.service.pipeline import consent
+
+        name, shown = self.desk.one("SELECT id, digest FROM approvals ORDER BY rowid DESC")
+        decision = Decision(name, approve, shown if digest is None else digest)
+        return str(finished(consent(self.runtime, self.design, decision, who or self.manager)))
+
+    def work(self, rounds: int = 6) -> list[Any]:
+        """What a worker does with all that is due; the jobs that are not done in our database."""
+        from simulator.service.worker import claim
+
+        jobs = []
+        for _ in range(rounds):
+            job = finished(self.runtime.transact(claim, self.design, [], "worker-1#1", None))
+            if job is not None:
+                jobs.append(job)
+        return jobs
+
+    def orders(self) -> dict[str, tuple[str, int]]:
+        """(status, version) of each order of the user."""
+        query = f"SELECT id, status, version FROM orders WHERE user_id = '{USER}'"
+        return {order_id: (status, version) for order_id, status, version in self.desk.rows(query)}
+
+    def stock(self) -> dict[str, int]:
+        """What the tenant has on hand."""
+        return dict(self.desk.rows(f"SELECT sku, on_hand FROM stock WHERE tenant_id = '{TENANT}'"))
+
+    def profiles(self) -> int:
+        return len(self.desk.rows("SELECT * FROM profiles"))
+
+    def statuses(self) -> list[str]:
+        return [row[0] for row in self.desk.rows("SELECT status FROM tool_operations ORDER BY id")]
+
+    def events(self) -> list[str]:
+        return [row[0] for row in self.desk.rows("SELECT event FROM audit_log ORDER BY id")]
+
+    def dump(self, but: Iterable[str] = ()) -> dict[str, list[Any]]:
+        """Every row of every table."""
+        return {
+            table: self.desk.rows(f"SELECT * FROM {table}")
+            for table in self.TABLES
+            if table not in but
+        }
+
+    def unaudited(self) -> set[Any]:
+        """Changes of state that have no row in the audit log."""
+        made = {
+            (operation, f"{before or ''}->{after}")
+            for operation, before, after in self.desk.rows("SELECT * FROM changes")
+        }
+        return made - set(self.desk.rows("SELECT operation_id, event FROM audit_log"))
+
+
+@pytest.fixture
+def tools(runtime: GroundRuntime) -> ToolDesk:
+    return ToolDesk(runtime)
