@@ -215,14 +215,17 @@ def decide(
         return Decided("denied")
     wanted = "approved" if decision.approve else "rejected"
     if status != "open":
-        if status == wanted and decided_by == session.user_id:
+        if decided_by == session.user_id and status in (wanted, "changed"):
             return Decided(status)  # the same answer again: its first receipt was lost
         notes.add(operation, "late decision", f"{wanted}, after it was {status}")
         return Decided("closed")
-    order = order_of(tx, operation.tenant_id, operation.order_id)
     if expires_at <= tx.time():
-        wanted = "expired"
-    elif wanted == "approved" and approval.revalidate:
+        notes.add(operation, "late decision", f"{wanted}, after it had expired")
+        expire(tx, d, notes, operation)
+        goes_on = approval.when_expired == "approved"
+        return Decided("expired", operation if goes_on else None)
+    if wanted == "approved" and approval.revalidate:
+        order = order_of(tx, operation.tenant_id, operation.order_id)
         now = None if order is None else digest_of(operation, order.version)
         if not digest == decision.digest == now:
             wanted = "changed"
