@@ -40,15 +40,18 @@ def action_asks_consent(action: str, arguments: str) -> bool:
     return action == DELETE_PROFILE or len(_orders(arguments)) >= BULK
 
 
-def state_of(tx: Transaction, operation: Operation) -> str:
-    """What the operation would change, as it is now: consent is given to exactly this."""
+def state_of(tx: Transaction, operation: Operation) -> str | int:
+    """What the operation would change, as it is now: consent is given to exactly this.
+
+    Of a refund it is the order's version.
+    """
     if operation.action == DELETE_PROFILE:
         return str(profile_exists(tx, operation.tenant_id, operation.user_id))
     if operation.action == CANCEL:
         found = [order_of(tx, operation.tenant_id, name) for name in _orders(operation.arguments)]
         return json.dumps([order and [order.status, order.version] for order in found])
     order = order_of(tx, operation.tenant_id, operation.order_id)
-    return "gone" if order is None else str(order.version)
+    return "gone" if order is None else order.version
 
 
 def perform(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> str:

@@ -18,6 +18,7 @@ from simulator.service.actions import action_asks_consent, state_of
 from simulator.service.audit import Notes
 from simulator.service.balance import order_of
 from simulator.service.conclusion import fail
+from simulator.service.keys import digest
 from simulator.service.operations import REFUND, Operation, move
 from simulator.service.outbox import LOAD, Outbox, enqueue, promise
 from simulator.service.schemas import EXPONENTS, Session
@@ -167,9 +168,25 @@ class Decided:
         return self.word
 
 
-def digest_of(tx: Transaction, operation: Operation) -> str:
-    """What a consent covers. The fingerprint has a fixed length, so the text is unambiguous."""
-    return f"{operation.fingerprint}:{state_of(tx, operation)}"
+def digest_of(operation: Operation, state: str | int) -> str:
+    """What a consent covers, from what will be done and not from what was once noted of it.
+
+    `state` is that of what is changed: the version of the order, for a refund.
+    """
+    return digest(
+        operation.action,
+        operation.tenant_id,
+        operation.order_id,
+        operation.amount,
+        operation.currency,
+        operation.arguments,
+        state,
+    )
+
+
+def present(tx: Transaction, operation: Operation) -> str:
+    """What a consent would cover now."""
+    return digest_of(operation, state_of(tx, operation))
 
 
 def ask(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> bool:
@@ -185,7 +202,7 @@ def ask(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> bool:
         {
             "id": f"approval-{operation.id}",
             "operation_id": operation.id,
-            "digest": digest_of(tx, operation),
+            "digest": present(tx, operation),
             "requested_by": operation.user_id,
             "expires_at": tx.time(approval.lifetime),
         },
@@ -206,7 +223,7 @@ def decide(
     found = tx.execute(FIND, {"id": decision.approval_id}).fetchone()
     if found is None or not isinstance(approval, Approval):
         return Decided("unknown")
-    operation_id, digest, requested_by, status, expires_at, decided_by = found
+    operation_id, asked, requested_by, status, expires_at, decided_by = found
     operation = _load(tx, operation_id)
     if (
         f"{operation.action}:approve" not in session.permissions
@@ -217,14 +234,17 @@ def decide(
         return Decided("denied")
     wanted = "approved" if decision.approve else "rejected"
     if status != "open":
-        if status == wanted and decided_by == session.user_id:
+        if decided_by == session.user_id and status in (wanted, "changed"):
             return Decided(status)  # the same answer again: its first receipt was lost
         notes.add(operation, "late decision", f"{wanted}, after it was {status}")
         return Decided("closed")
     if expires_at <= tx.time():
-        wanted = "expired"
-    elif wanted == "approved" and approval.revalidate:
-        as_seen = digest == decision.digest == digest_of(tx, operation)
+        notes.add(operation, "late decision", f"{wanted}, after it had expired")
+        expire(tx, d, notes, operation)
+        goes_on = approval.when_expired == "approved"
+        return Decided("expired", operation if goes_on else None)
+    if wanted == "approved" and approval.revalidate:
+        as_seen = asked == decision.digest == present(tx, operation)
         wanted = wanted if as_seen else "changed"
     _close(tx, d, notes, operation, decision.approval_id, wanted, session.user_id)
     return Decided(wanted, operation if wanted == "approved" else None)
@@ -284,8 +304,8 @@ def objection(tx: Transaction, d: Design, operation: Operation) -> str | None:
     if found is None:
         # Only where a consent once given covers everything there is none of its own.
         return None if getattr(d.approval, "bind", "") == "tool" else "nobody approved it."
-    approval_id, digest, status, _, _ = found
-    if status != "approved" or digest != digest_of(tx, operation):
+    approval_id, asked, status, _, _ = found
+    if status != "approved" or asked != present(tx, operation):
         return REASONS["changed"]
     used = tx.execute(USE, {"id": approval_id, "now": tx.time()})
     return None if used.rowcount == 1 else "the approval was used already."

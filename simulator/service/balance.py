@@ -10,7 +10,16 @@ from simulator.service.operations import FINAL, Operation
 if TYPE_CHECKING:
     from simulator.service.runtime import Transaction
 
-__all__ = ["BOOK", "DISPUTE", "CheckThenAct", "NoBalance", "OrderRow", "Reserved", "order_of"]
+__all__ = [
+    "BOOK",
+    "DISPUTE",
+    "PAID_ELSEWHERE",
+    "CheckThenAct",
+    "NoBalance",
+    "OrderRow",
+    "Reserved",
+    "order_of",
+]
 
 FIND_ORDER = """
     SELECT user_id, currency, captured, refunded, pending, disputed, status, version FROM orders
@@ -27,6 +36,10 @@ RELEASE = """
 """
 BOOK = """
     UPDATE orders SET refunded = refunded + :amount
+    WHERE tenant_id = :tenant_id AND id = :order_id
+"""
+PAID_ELSEWHERE = """
+    UPDATE orders SET refunded = refunded + :amount, version = version + 1
     WHERE tenant_id = :tenant_id AND id = :order_id
 """
 DISPUTE = """

@@ -22,16 +22,11 @@ CANCEL = """
     UPDATE orders SET status = 'cancelled', version = version + 1
     WHERE tenant_id = :tenant_id AND id = :order_id AND status = 'confirmed'
 """
-
-
 RESTOCK = """
-    UPDATE stock SET on_hand = on_hand + (
-        SELECT l.quantity FROM order_lines l
-        WHERE l.tenant_id = :tenant_id AND l.order_id = :order_id AND l.sku = stock.sku
-    )
-    WHERE tenant_id = :tenant_id AND sku IN (
-        SELECT sku FROM order_lines WHERE tenant_id = :tenant_id AND order_id = :order_id
-    )
+    INSERT INTO stock (tenant_id, sku, on_hand)
+    SELECT tenant_id, sku, quantity FROM order_lines
+    WHERE tenant_id = :tenant_id AND order_id = :order_id
+    ON CONFLICT (tenant_id, sku) DO UPDATE SET on_hand = stock.on_hand + excluded.on_hand
 """
 
 

@@ -126,7 +126,7 @@ def inside(rt: Runtime, d: Design, admitted: Admitted) -> Steps[Begun]:
     for attempt in count():
         tx = yield from rt.open("inside")
         begun = begin(tx, d, [], admitted)
-        if begun.word == "new" and begun.operation is not None:
+        if begun.word == "new" and begun.operation is not None and begun.row is None:
             outcome = yield from pay(rt, d, begun.operation)
             finish(tx, d, [], begun.operation, outcome)
             row = Row(outcome.status, {"detail": outcome.detail})

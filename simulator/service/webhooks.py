@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from simulator.service.audit import Notes
-from simulator.service.balance import BOOK, DISPUTE
+from simulator.service.balance import BOOK, DISPUTE, PAID_ELSEWHERE
 from simulator.service.conclusion import conclude
 from simulator.service.once import once
 from simulator.service.operations import Operation, Row
@@ -51,10 +51,11 @@ class Report:
 
 
 FIND = """
-    SELECT operation_id FROM refunds WHERE intent_id = :intent_id
-    ORDER BY operation_id LIMIT 1
+    SELECT o.id FROM tool_operations o JOIN refunds r ON r.operation_id = o.id
+    WHERE o.tenant_id = :tenant_id AND r.intent_id = :intent_id
+    ORDER BY o.id LIMIT 1
 """
-BY_REFERENCE = "SELECT 1 FROM tool_operations WHERE result LIKE :reference LIMIT 1"
+BY_REFERENCE = "SELECT 1 FROM tool_operations WHERE CAST(result AS TEXT) LIKE :reference LIMIT 1"
 SEEN = "SELECT 1 FROM webhook_events WHERE id = :id"
 MARK = """
     INSERT INTO webhook_events (id, received_at) VALUES (:id, :now) ON CONFLICT (id) DO NOTHING
@@ -139,7 +140,9 @@ class ByOperation:
         return status
 
     def _of_ours(self, tx: Transaction, d: Design, notes: Notes, report: Report) -> int:
-        found = tx.execute(FIND, {"intent_id": report.intent_id}).fetchone()
+        found = tx.execute(
+            FIND, {"tenant_id": report.tenant_id, "intent_id": report.intent_id}
+        ).fetchone()
         if found is None:
             return self.on_unknown
         *fields, status, _ = tx.execute(LOAD, {"operation_id": found[0]}).fetchone()
@@ -167,7 +170,7 @@ class ByOperation:
 
     @staticmethod
     def _without_us(tx: Transaction, notes: Notes, report: Report) -> None:
-        tx.execute(DISPUTE if report.kind == "disputed" else BOOK, _of_order(report))
+        tx.execute(DISPUTE if report.kind == "disputed" else PAID_ELSEWHERE, _of_order(report))
         notes.entry("", None, report.kind, f"{report.reference} of {report.order_id}")
 
 

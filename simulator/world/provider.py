@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Effect", "Provider"]
 
 RETURNED = "the bank returned the money."
+NO_KEY = "400: an idempotency key is missing."
 OTHER_PARAMETERS = "the idempotency key was used with other parameters."
 
 
@@ -33,7 +34,7 @@ class Effect(NamedTuple):
 
     Attributes:
         intent: whose; "" if nobody asked us for it.
-        source: "" if we asked for it, else "by hand" or "chargeback".
+        source: "" if we asked for it, else "cancellation", "by hand" or "chargeback".
     """
 
     time: int
@@ -161,7 +162,7 @@ class Provider:
             return self._find(order.intent_id)
         semantics = self.settings.semantics
         if order.key is None and semantics == "ietf":
-            return self._decline(name, order, "400: an idempotency key is missing.")
+            return self._reject(name, NO_KEY)
         if order.key is None or semantics == "none":
             _, result = self._carry(name, order)
             return result.said() if isinstance(result, Transfer) else result
@@ -170,8 +171,7 @@ class Provider:
         if found is not None and now - found[2] < self._lifetime:
             first, result, _ = found
             if _parameters(first) != _parameters(order):
-                self.world.note("provider", "declined", name, text=OTHER_PARAMETERS)
-                return Declined(OTHER_PARAMETERS)
+                return self._reject(name, OTHER_PARAMETERS)
             again = semantics == "stripe-v2" and isinstance(result, Exception)
             if not again:
                 self.world.note("provider", "replayed", name, text=order.intent_id)
@@ -201,7 +201,12 @@ class Provider:
         return ServerError("the provider answered 500")
 
     def _decline(self, name: str, order: RefundOrder, reason: str) -> Declined:
+        """A no to the refund."""
         self.declined.add(order.intent_id)
+        return self._reject(name, reason)
+
+    def _reject(self, name: str, reason: str) -> Declined:
+        """A no to this request, which is no word about the refund that it asks for."""
         self.world.note("provider", "declined", name, text=reason)
         return Declined(reason)
 
@@ -212,13 +217,15 @@ class Provider:
             return self._decline(name, order, "the card was closed.")
         if settings.duplicate_window is None and not settings.checks_balance:
             return None
-        of_order = [effect for effect in self.ledger if effect.order_id == order.order_id]
+        which = (self.world.scenario.intent(order.intent_id).tenant_id, order.order_id)
+        of_order = [each for each in self.ledger if (each.tenant_id, each.order_id) == which]
         if settings.duplicate_window is not None:
             since = int(self.world.clock.now) - microseconds(settings.duplicate_window)
             if any(e.amount == order.amount and e.time > since for e in of_order):
                 return self._decline(name, order, "it looks like a duplicate.")
         if settings.checks_balance:
-            captured = sum(o.captured for o in self.world.scenario.orders if o.id == order.order_id)
+            orders = self.world.scenario.orders
+            captured = sum(each.captured for each in orders if (each.tenant_id, each.id) == which)
             if sum(effect.amount for effect in of_order) + order.amount > captured:
                 return self._decline(name, order, "it is more than was captured.")
         return None
@@ -256,10 +263,7 @@ class Provider:
             if order.intent_id in self.settings.fails_to_settle:
                 transfer.state = "failed"
                 self._decline("settlement", order, RETURNED)
-                effect = Effect(
-                    0, order.intent_id, order.order_id, order.amount, order.currency, None
-                )
-                world.report("failed", effect, transfer.reference)
+                world.report("failed", self._effect(order), transfer.reference)
             else:
                 transfer.state = "paid"
                 transfer.reference = self._pay("settlement", order)
@@ -267,8 +271,13 @@ class Provider:
         world.clock.after(microseconds(seconds), settle)
         return transfer
 
-    def by_hand(self, order_id: str, tenant_id: str, amount: int, source: str) -> None:
-        """Money that goes without a request of ours."""
+    def by_hand(
+        self, order_id: str, tenant_id: str, amount: int, source: str, booked: bool = False
+    ) -> None:
+        """Money that goes without a request of ours.
+
+        `booked`: our books have it already, so its report would be no news to them.
+        """
         world = self.world
         (currency,) = {
             order.currency
@@ -279,8 +288,9 @@ class Provider:
         effect = Effect(now, "", order_id, amount, currency, None, source, tenant_id)
         self.ledger.append(effect)
         world.note("provider", "effect", source, amount=amount, text=f"{order_id}, {source}")
-        kind = "disputed" if source == "chargeback" else "refunded"
-        world.report(kind, effect, self._reference(len(self.ledger), amount, currency))
+        if not booked:
+            kind = "disputed" if source == "chargeback" else "refunded"
+            world.report(kind, effect, self._reference(len(self.ledger), amount, currency))
 
     def _too_many(self) -> RateLimited | None:
         limit = self.settings.limit

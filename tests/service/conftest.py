@@ -16,6 +16,7 @@ import pytest
 
 from simulator.service.database import sqlite_schema
 from simulator.service.design import Design
+from simulator.service.errors import DatabaseUnavailable
 from simulator.service.keys import fingerprint, operation_key
 from simulator.service.operations import Operation
 from simulator.service.schemas import Session, ToolCall
@@ -95,8 +96,9 @@ class GroundRuntime:
         transactions: names of the transactions that were committed, in order.
         calls: (name, request) in order.
         slept: seconds, in order.
-        acks: errors that the next commits end in, although they took effect.
-        open: whether a transaction is open right now.
+        acks: errors that the next commits end in, although they took effect; one of a
+            transaction that was kept open takes effect unless it is DatabaseUnavailable.
+        inside: whether a transaction is running right now.
     """
 
     def __init__(self, desk: Desk, owner: str = "worker-1#1") -> None:
@@ -110,7 +112,7 @@ class GroundRuntime:
         self.acks: list[Exception | None] = []
         self.refusals: list[Exception] = []
         self.answers: list[Any] = []
-        self.open = False
+        self.inside = False
         self._ids = 0
 
     def now(self) -> float:
@@ -121,7 +123,7 @@ class GroundRuntime:
         return f"00000000-0000-4000-8000-{self._ids:012d}"
 
     def call(self, name: str, request: Any, timeout: float) -> Generator[Any, Any, Any]:
-        assert not self.open, "the provider was called inside a transaction"
+        assert not self.inside, "the provider was called inside a transaction"
         self.calls.append((name, request))
         answer = self.answers.pop(0) if self.answers else "REF-1"
         if isinstance(answer, Exception):
@@ -136,19 +138,33 @@ class GroundRuntime:
             raise self.refusals.pop(0)
         desk = self.desk
         desk.connection.execute("BEGIN")
-        self.open = True
+        self.inside = True
         try:
             result = transaction(desk, *arguments)
         except BaseException:
             desk.connection.execute("ROLLBACK")
             raise
         finally:
-            self.open = False
+            self.inside = False
         desk.connection.execute("COMMIT")
         self.transactions.append(transaction.__name__)
         if self.acks and (error := self.acks.pop(0)) is not None:
             raise error
         return result
+        yield
+
+    def open(self, name: str) -> Generator[Any, Any, Desk]:
+        self.transactions.append(f"open {name}")
+        self.desk.connection.execute("BEGIN")
+        return self.desk
+        yield
+
+    def commit(self, tx: Desk) -> Generator[Any, Any, None]:
+        error = self.acks.pop(0) if self.acks else None
+        tx.connection.execute("ROLLBACK" if isinstance(error, DatabaseUnavailable) else "COMMIT")
+        if error is not None:
+            raise error
+        return
         yield
 
     def sleep(self, seconds: float) -> Generator[Any, Any, None]:

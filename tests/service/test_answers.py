@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.service.answers import KINDS, FromRecord, Optimistic, from_row
+from simulator.service.answers import KINDS, WAITING, FromRecord, Optimistic, from_row
 from simulator.service.operations import Row
 
 OPEN = ("pending", "awaiting_approval", "processing", "outcome_unknown")
@@ -62,3 +62,32 @@ def test_a_final_answer_is_newer_than_an_open_one() -> None:
         status: from_row(Row(status)).version or 0 for status in ("pending", "succeeded", "failed")
     }
     assert versions["pending"] < versions["succeeded"] == versions["failed"]
+
+
+@pytest.mark.parametrize("begun", ["new", "known"])
+def test_what_waits_for_a_person_says_so(begun: str) -> None:
+    assert FromRecord()(begun, Row("awaiting_approval")) == WAITING
+    assert "manager" in WAITING.text
+    assert WAITING.version == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds"),
+    [
+        ("pending", 30.0),
+        ("processing", 30.0),
+        ("outcome_unknown", 30.0),
+        ("awaiting_approval", 3600.0),  # a person is slower than a worker
+        ("succeeded", None),
+        ("failed", None),
+    ],
+)
+def test_an_answer_says_after_how_long_it_is_worth_asking_again(
+    status: str, seconds: float | None
+) -> None:
+    assert from_row(Row(status)).retry_after == seconds
+
+
+@pytest.mark.parametrize("begun", ["conflict", "denied", "refused"])
+def test_a_refusal_is_not_worth_asking_again(begun: str) -> None:
+    assert FromRecord()(begun, None).retry_after is None

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.service.balance import CheckThenAct, NoBalance, Reserved, order_of
+from simulator.service.balance import (
+    BOOK,
+    DISPUTE,
+    PAID_ELSEWHERE,
+    CheckThenAct,
+    NoBalance,
+    OrderRow,
+    Reserved,
+    order_of,
+)
 from simulator.service.operations import Operation
 
 Make = Callable[..., Operation]
@@ -128,3 +137,56 @@ def test_an_order_of_another_tenant_is_not_found(shop: Any) -> None:
     assert order_of(shop, OTHER, "ORD-1001") is None
     tenant = shop.one("SELECT tenant_id FROM orders")[0]
     assert order_of(shop, tenant, "ORD-1001") is not None
+
+
+def test_an_order_is_read_with_all_that_a_check_needs(shop: Any) -> None:
+    shop.execute(
+        "UPDATE orders SET refunded = 1, pending = 2, disputed = 3, status = 'cancelled', "
+        "version = 4"
+    )
+    tenant, user = shop.one("SELECT tenant_id, user_id FROM orders")
+    assert order_of(shop, tenant, "ORD-1001") == OrderRow(
+        user, "USD", 500_00, 1, 2, 3, "cancelled", 4
+    )
+
+
+def test_what_the_bank_took_back_cannot_be_refunded(shop: Any, make_operation: Make) -> None:
+    shop.execute("UPDATE orders SET disputed = 30000")
+    assert Reserved().take(shop, make_operation(amount=200_01)) is False
+    assert Reserved().take(shop, make_operation(amount=200_00)) is True
+
+
+def test_all_that_is_gone_counts_together(shop: Any, make_operation: Make) -> None:
+    shop.execute("UPDATE orders SET refunded = 10000, pending = 10000, disputed = 10000")
+    assert Reserved().take(shop, make_operation(amount=200_01)) is False
+    assert Reserved().take(shop, make_operation(amount=200_00)) is True
+
+
+def test_of_a_cancelled_order_what_is_left_can_be_refunded(shop: Any, make_operation: Make) -> None:
+    shop.execute("UPDATE orders SET status = 'cancelled'")
+    assert Reserved().take(shop, make_operation(amount=1)) is True
+
+
+@pytest.mark.parametrize("balance", [Reserved(), CheckThenAct(), NoBalance()])
+def test_a_refund_of_ours_makes_the_order_no_other_one(
+    balance: Any, shop: Any, make_operation: Make
+) -> None:
+    # A second refund that waits for consent would fail otherwise.
+    operation = make_operation(amount=300_00)
+    balance.take(shop, operation)
+    balance.settle(shop, operation, "processing", "succeeded")
+    assert shop.one("SELECT version FROM orders") == (1,)
+
+
+@pytest.mark.parametrize(
+    ("statement", "after"), [(DISPUTE, (0, 7, 2)), (PAID_ELSEWHERE, (7, 0, 2)), (BOOK, (7, 0, 1))]
+)
+def test_only_what_went_without_us_makes_the_order_another_one(
+    statement: str, after: tuple[int, int, int], shop: Any
+) -> None:
+    shop.order(order_id="ORD-2")
+    shop.order(tenant_id=OTHER)
+    tenant = shop.one("SELECT tenant_id FROM orders WHERE id = 'ORD-2'")[0]
+    shop.execute(statement, {"tenant_id": tenant, "order_id": "ORD-1001", "amount": 7})
+    rows = shop.rows("SELECT refunded, disputed, version FROM orders ORDER BY rowid")
+    assert rows == [after, (0, 0, 1), (0, 0, 1)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from simulator.service.answers import Answer, FromRecord
+from simulator.service.approval import Approval, ModelFlag, NoApproval
 from simulator.service.balance import CheckThenAct, NoBalance, Reserved
 from simulator.service.design import Design, PolicyMistake
 from simulator.service.errors import CallTimeout
@@ -16,6 +17,8 @@ from simulator.service.operations import DurableRecord, MemoryRecord, NoRecord, 
 from simulator.service.outbox import Inline, Outbox, Publish
 from simulator.service.recovery import Blind, NoRecovery, SameKey
 from simulator.service.retry import FullJitter, NoRetry
+from simulator.service.silence import forgotten
+from simulator.service.webhooks import BookByReference, ByOperation, IgnoreWebhooks
 
 Make = Callable[..., Operation]
 WEAK: dict[str, Any] = {
@@ -68,7 +71,9 @@ def test_weak_policies_that_do_fit_together_are_allowed() -> None:
 # Slots filled wrongly.
 
 
-@pytest.mark.parametrize("slot", ["record", "balance", "dispatch", "recovery", "audit"])
+@pytest.mark.parametrize(
+    "slot", ["record", "balance", "approval", "dispatch", "recovery", "audit", "webhook"]
+)
 def test_a_policy_of_another_slot_is_refused_by_name(slot: str) -> None:
     with pytest.raises(ValueError, match=rf"{slot}=FullJitter.* is none of \w+, \w+") as wrong:
         Design(**{slot: FullJitter()})
@@ -221,3 +226,99 @@ def test_a_key_policy_with_a_name_of_its_own_names_our_record(
 ) -> None:
     operation = make_operation(model_key="one")
     assert Design(key=ModelKey()).identified(operation, make_call()).key == "one"
+
+
+# The slots for consent and for reports.
+
+
+@pytest.mark.parametrize(
+    ("slot", "policy", "names"),
+    [
+        ("approval", ByOperation(), "NoApproval, ModelFlag, Approval"),
+        ("approval", None, "NoApproval, ModelFlag, Approval"),
+        ("approval", Approval, "NoApproval, ModelFlag, Approval. Write it with parentheses"),
+        ("webhook", NoApproval(), "IgnoreWebhooks, BookByReference, ByOperation"),
+        ("webhook", ByOperation, "ByOperation. Write it with parentheses"),
+    ],
+)
+def test_a_slot_for_consent_or_reports_takes_its_own_policies_only(
+    slot: str, policy: Any, names: str
+) -> None:
+    with pytest.raises(ValueError, match=f"{slot}=.* is none of .*{names}"):
+        Design(**{slot: policy})
+
+
+def test_the_defaults_ask_a_person_and_match_reports_by_operation() -> None:
+    assert (Design().approval, Design().webhook) == (Approval(), ByOperation())
+
+
+@pytest.mark.parametrize("approval", [NoApproval(), ModelFlag(), Approval(above=1)])
+@pytest.mark.parametrize("webhook", [IgnoreWebhooks(), BookByReference(), ByOperation(True)])
+def test_every_consent_goes_with_every_webhook(approval: Any, webhook: Any) -> None:
+    design = Design(approval=approval, webhook=webhook)
+    assert (design.approval, design.webhook) == (approval, webhook)
+
+
+@pytest.mark.parametrize("dispatch", [Outbox(), Publish()])
+def test_a_record_that_is_looked_up_first_belongs_to_code_that_does_all_itself(
+    dispatch: Any,
+) -> None:
+    slots = {**WEAK, "record": DurableRecord(claim="look up")}
+    with pytest.raises(ValueError, match=r"looked up before it is written.*Inline\(\)"):
+        Design(**{**slots, "dispatch": dispatch})
+    assert Design(**slots).record.looks_first
+
+
+# Keys that look at the clock, or at the process.
+
+
+class Clock:
+    def __call__(self, operation: Operation, attempt: int) -> str:
+        return "called"
+
+    def at(self, operation: Operation, attempt: int, now: float) -> Any:
+        return f"{attempt} at {now}"
+
+
+class Process:
+    def __call__(self, operation: Operation, attempt: int) -> str:
+        return "called"
+
+    def by(self, operation: Operation, attempt: int, owner: str) -> Any:
+        return f"{attempt} by {owner}"
+
+
+class Both(Clock, Process):
+    """The clock comes first."""
+
+
+@pytest.mark.parametrize(
+    ("policy", "key"),
+    [
+        (Clock(), "2 at 7.5"),
+        (Process(), "2 by worker-1#2"),
+        (Both(), "2 at 7.5"),
+        (lambda operation, attempt: f"{attempt}", "2"),
+    ],
+)
+def test_a_key_is_told_the_time_or_the_process_if_it_asks(
+    policy: Any, key: str, make_operation: Make
+) -> None:
+    design = Design(key=policy)
+    assert design.key_for(make_operation(), 2, 7.5, "worker-1#2") == key
+
+
+@pytest.mark.parametrize("kind", [Clock, Process])
+@pytest.mark.parametrize("key", [7, "", "k" * 256])
+def test_what_such_a_key_returns_is_checked_too(
+    kind: Any, key: Any, make_operation: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kind, "at" if kind is Clock else "by", lambda *_: key)
+    with pytest.raises(PolicyMistake, match="`key`") as mistake:
+        Design(key=kind()).key_for(make_operation(), 0, 7.5, "worker-1#2")
+    assert mistake.value.called_with[2] == (7.5 if kind is Clock else "worker-1#2")
+
+
+def test_forgotten_is_a_word_that_silence_has(make_operation: Make) -> None:
+    design = Design(on_silence=forgotten)
+    assert design.status_after(make_operation(), CallTimeout("2 s")) == "forgotten"

@@ -18,6 +18,7 @@ from simulator.service.operations import (
     is_legal,
     move,
 )
+from simulator.service.outbox import enqueue
 
 # The table of the design, written out a second time.
 LEGAL = {
@@ -279,3 +280,121 @@ def test_no_record_finds_everything_new(desk: Any, make_operation: Make) -> None
     assert [NoRecord().begin(desk, make_operation()) for _ in range(3)] == ["new"] * 3
     assert NoRecord().row(desk, make_operation()) is None
     assert desk.rows("SELECT * FROM tool_operations") == []
+
+
+# How the first is told from the others.
+
+LOOKING = DurableRecord(claim="look up")
+UPSERT = DurableRecord(claim="upsert")
+
+
+def promised(desk: Any, record: DurableRecord, operation: Operation) -> str:
+    """What begin says, with an outbox row for what is new."""
+    word = record.begin(desk, operation)
+    enqueue(desk, operation.id, "refund")
+    return word
+
+
+def rows(desk: Any) -> list[list[str]]:
+    """The operations' ids in each table."""
+    columns = {"tool_operations": "id", "refunds": "operation_id", "outbox": "operation_id"}
+    return [
+        [row[0] for row in desk.rows(f"SELECT {column} FROM {table} ORDER BY 1")]
+        for table, column in columns.items()
+    ]
+
+
+def test_a_record_that_is_looked_up_first_takes_all_who_looked_in_time_for_the_first(
+    desk: Any, make_operation: Make
+) -> None:
+    # Cases B47, B88.
+    one, other = make_operation(1), make_operation(2)
+    assert [LOOKING.row(desk, operation) for operation in (one, other)] == [None, None]
+    assert [LOOKING.begin(desk, operation) for operation in (one, other)] == ["new", "new"]
+    assert rows(desk)[:2] == [[one.id], [one.id]]
+    assert LOOKING.row(desk, other) == Row("pending")
+
+
+def test_an_upsert_takes_everybody_for_the_first_and_sets_the_row_back(
+    desk: Any, make_operation: Make
+) -> None:
+    # Case B66.
+    one, other = make_operation(1), make_operation(2, call_id="call-2", amount=1)
+    assert promised(desk, UPSERT, one) == "new"
+    UPSERT.finish(desk, one, "processing", {"detail": "sent"}, checked=False)
+    desk.seconds = 60.0
+    assert promised(desk, UPSERT, other) == "new"
+    assert rows(desk) == [[other.id]] * 3
+    assert desk.one("SELECT status, result, updated_at FROM tool_operations") == (
+        "pending",
+        None,
+        desk.time(),
+    )
+    assert desk.one("SELECT call_id, amount FROM refunds") == ("call-2", 1)
+
+
+def test_an_upsert_leaves_other_operations_alone(desk: Any, make_operation: Make) -> None:
+    other = make_operation(1, intent_id="intent-2")
+    promised(desk, UPSERT, other)
+    promised(desk, UPSERT, make_operation(2))
+    promised(desk, UPSERT, make_operation(3))
+    assert rows(desk) == [sorted([other.id, make_operation(3).id])] * 3
+
+
+@pytest.mark.parametrize(
+    ("record", "looks"),
+    [
+        (DurableRecord(), False),
+        (UPSERT, False),
+        (LOOKING, True),
+        (MemoryRecord(), False),
+        (NoRecord(), False),
+    ],
+)
+def test_a_record_says_whether_somebody_looks_before_anybody_writes(
+    record: Any, looks: bool
+) -> None:
+    assert record.looks_first is looks
+
+
+@pytest.mark.parametrize("claim", ["lookup", "Insert", ""])
+def test_a_way_to_tell_the_first_that_there_is_not_is_refused(claim: str) -> None:
+    with pytest.raises(ValueError, match="say 'insert', 'look up' or 'upsert'"):
+        DurableRecord(claim=claim)
+
+
+@pytest.mark.parametrize("claim", ["insert", "look up", "upsert"])
+def test_a_forgotten_operation_is_new_again_and_leaves_nothing(
+    claim: str, desk: Any, make_operation: Make
+) -> None:
+    record = DurableRecord(claim=claim)
+    one, other = make_operation(1), make_operation(2, intent_id="intent-2")
+    for operation in (one, other):
+        promised(desk, record, operation)
+    record.forget(desk, one)
+    assert rows(desk) == [[other.id]] * 3
+    assert record.row(desk, one) is None
+    assert record.begin(desk, make_operation(3)) == "new"
+
+
+def test_memory_forgets_what_it_is_told_to_and_nothing_else(
+    desk: Any, make_operation: Make
+) -> None:
+    record = MemoryRecord()
+    one, other = make_operation(1), make_operation(2, intent_id="intent-2")
+    record.forget(desk, one)
+    for operation in (one, other):
+        record.begin(desk, operation)
+    record.forget(desk, one)
+    assert record.begin(desk, one) == "new"
+    assert record.begin(desk, other) == "known"
+
+
+def test_who_remembers_nothing_forgets_nothing(desk: Any, make_operation: Make) -> None:
+    NoRecord().forget(desk, make_operation())
+    assert NoRecord().begin(desk, make_operation()) == "new"
+
+
+def test_the_version_of_the_order_is_recorded(desk: Any, make_operation: Make) -> None:
+    DurableRecord().begin(desk, make_operation()._replace(order_version=4))
+    assert desk.one("SELECT order_version FROM refunds") == (4,)

@@ -7,17 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.service.answers import FromRecord
+from simulator.service.audit import AuditInTransaction, Notes
+from simulator.service.designs import NAIVE, SAFE
 from simulator.service.operations import DurableRecord, Operation
 from simulator.service.outbox import (
+    Inline,
     Job,
     Outbox,
     Publish,
     bury,
     claim_next,
     enqueue,
+    look,
     next_due,
     release,
 )
+from simulator.service.outbox import promise as let_go_on
+from simulator.service.recovery import NoRecovery
 
 Make = Callable[..., Operation]
 
@@ -322,3 +329,120 @@ def test_at_least_one_attempt_is_needed() -> None:
 def test_a_message_is_published_before_or_after_the_commit() -> None:
     with pytest.raises(ValueError, match=r"'after' or 'before'"):
         Publish("during")
+
+
+# What makes an operation go on.
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "status", "rows", "events"),
+    [
+        (Outbox(), "pending", [("refund",)], []),
+        (Inline(), "processing", [], ["pending->processing"]),
+        (Publish(), "pending", [], []),
+    ],
+    ids=["outbox", "inline", "publish"],
+)
+def test_a_pending_operation_goes_on_as_the_design_carries_out_its_work(
+    dispatch: Any,
+    status: str,
+    rows: list[tuple[str]],
+    events: list[str],
+    desk: Any,
+    make_operation: Make,
+) -> None:
+    operation = make_operation()
+    DurableRecord().begin(desk, operation)
+    design = SAFE.but(dispatch=dispatch, recovery=NoRecovery(), answer=FromRecord(follow_up=False))
+    let_go_on(desk, design, Notes(desk, design, []), operation)
+    assert desk.status() == status
+    assert desk.rows("SELECT topic FROM outbox") == rows
+    assert [row[0] for row in desk.rows("SELECT event FROM audit_log")] == events
+
+
+def test_an_inline_design_without_a_record_has_nothing_to_mark(
+    desk: Any, make_operation: Make
+) -> None:
+    design = NAIVE.but(audit=AuditInTransaction())
+    let_go_on(desk, design, Notes(desk, design, []), make_operation())
+    assert desk.rows("SELECT * FROM audit_log") == []
+
+
+@pytest.mark.parametrize("seconds", [1.0, 24 * 3600.0])
+def test_a_promise_may_be_due_later(seconds: float, desk: Any, make_operation: Make) -> None:
+    operation = make_operation()
+    DurableRecord().begin(desk, operation)
+    enqueue(desk, operation.id, "expire", seconds)
+    assert desk.one("SELECT available_at, created_at FROM outbox") == (
+        desk.time(seconds),
+        desk.time(),
+    )
+    assert next_due(desk, takes_over=True) == desk.time(seconds)
+    desk.seconds = seconds - 1e-6
+    assert claim(desk) is None
+    desk.seconds = seconds
+    assert claimed(desk).topic == "expire"
+
+
+# Looking first, and claiming after.
+
+
+def test_a_look_finds_what_a_claim_would_and_leaves_it_there(
+    desk: Any, make_operation: Make
+) -> None:
+    assert look(desk, takes_over=True) is None
+    one = promise(desk, make_operation, 1)
+    desk.seconds = 1.0
+    promise(desk, make_operation, 2)
+    seen = desk.rows("SELECT * FROM outbox")
+    assert look(desk, takes_over=True) == look(desk, takes_over=True) == (one.id, "refund")
+    assert desk.rows("SELECT * FROM outbox") == seen
+    assert claimed(desk).operation == one
+
+
+@pytest.mark.parametrize("takes_over", [True, False])
+def test_a_look_sees_an_ended_lease_exactly_if_it_may_be_taken_over(
+    takes_over: bool, desk: Any, make_operation: Make
+) -> None:
+    promise(desk, make_operation)
+    claimed(desk)
+    desk.seconds = 29.999999
+    assert look(desk, takes_over) is None
+    desk.seconds = 30.0
+    assert (look(desk, takes_over) is not None) == takes_over
+
+
+def test_two_who_looked_at_the_same_time_both_claim_the_row(
+    desk: Any, make_operation: Make
+) -> None:
+    # Case B55.
+    promise(desk, make_operation, 1)
+    promise(desk, make_operation, 2)
+    found = [look(desk, takes_over=True) for _ in range(2)]
+    jobs = [
+        claim_next(desk, owner, 30.0, True, row)
+        for owner, row in zip(("worker-1#1", "worker-2#1"), found, strict=True)
+    ]
+    assert [job and (job.operation.id[-1], job.token, job.claims) for job in jobs] == [
+        ("1", 1, 1),
+        ("1", 2, 2),
+    ]
+    assert desk.rows("SELECT owner FROM outbox ORDER BY operation_id") == [
+        ("worker-2#1",),
+        (None,),
+    ]
+
+
+def test_a_row_that_is_gone_since_the_look_is_nobodys(desk: Any, make_operation: Make) -> None:
+    promise(desk, make_operation)
+    found = look(desk, takes_over=True)
+    desk.execute("DELETE FROM outbox")
+    assert claim_next(desk, "worker-1#1", 30.0, True, found) is None
+
+
+def test_a_message_may_be_sent_on_either_side_of_the_commit() -> None:
+    assert [Publish(when).when for when in ("after", "before")] == ["after", "before"]
+
+
+def test_work_may_be_claimed_without_end() -> None:
+    assert Outbox(max_attempts=None).max_attempts is None

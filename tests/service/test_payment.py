@@ -11,6 +11,7 @@ from simulator.service import silence
 from simulator.service.design import Design
 from simulator.service.designs import NAIVE, SAFE
 from simulator.service.errors import CallTimeout, ConnectionLost, Declined, RateLimited
+from simulator.service.keys import NoKey, ProcessKey, TimeStamped
 from simulator.service.operations import Operation
 from simulator.service.outbox import Outbox
 from simulator.service.payment import (
@@ -18,10 +19,11 @@ from simulator.service.payment import (
     Accepted,
     CameToNothing,
     FindRefund,
+    Outcome,
     ask,
     pay,
 )
-from simulator.service.recovery import AskThenSend, Blind, SameKey
+from simulator.service.recovery import AskOnly, AskThenSend, Blind, SameKey
 from simulator.service.retry import Fixed, NoRetry
 
 Make = Callable[..., Operation]
@@ -209,3 +211,182 @@ def test_who_sends_the_same_key_again_need_not_ask(
     run(pay(runtime, SAFE.but(recovery=recovery), make_operation(), 3, unknown=True))
     assert names(runtime) == ["provider.refund"]
     assert runtime.calls[0][1].key == make_operation().key
+
+
+# Accepted is not paid.
+
+TRUSTING = SAFE.but(recovery=SameKey(waits_for_settlement=False))
+
+
+def test_what_is_only_accepted_is_looked_into_later_at_the_recoverys_pace(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    # Case B34.
+    design = SAFE.but(recovery=SameKey(every=600.0))
+    outcome = paid(runtime, run, design, make_operation(), Accepted("REF-1"))
+    assert outcome == Outcome(
+        "outcome_unknown", "REF-1, accepted, and not paid yet.", again_in=600.0, pending=True
+    )
+    assert len(runtime.calls) == 1
+
+
+def test_who_does_not_wait_for_settlement_takes_accepted_for_paid(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    outcome = paid(runtime, run, TRUSTING, make_operation(), Accepted("REF-1"))
+    assert (outcome.status, outcome.detail, outcome.pending) == ("succeeded", "REF-1", False)
+
+
+@pytest.mark.parametrize("recovery", [AskThenSend(), AskOnly(), SameKey()])
+def test_every_recovery_but_the_blind_waits_for_settlement(
+    recovery: Any, runtime: Any, run: Any, make_operation: Make
+) -> None:
+    design = SAFE.but(recovery=recovery)
+    assert paid(runtime, run, design, make_operation(), Accepted("REF-1")).pending
+    blind = SAFE.but(recovery=Blind())
+    assert paid(runtime, run, blind, make_operation(), Accepted("REF-1")).status == "succeeded"
+
+
+def test_asked_about_what_is_under_way_the_provider_says_not_yet(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    runtime.answers.append(Accepted("REF-1"))
+    outcome = run(ask(runtime, SAFE, make_operation()))
+    assert (outcome.pending, outcome.again_in) == (True, SAFE.recovery.every)
+
+
+@pytest.mark.parametrize(
+    ("answer", "detail"),
+    [
+        (CameToNothing("the bank returned the money."), "the bank returned the money."),
+        (None, "the provider knows of no such refund."),
+        (Declined("there is no way to ask for a refund."), "there is no way to ask for a refund."),
+        ("REF-1", "REF-1"),
+    ],
+)
+def test_an_answer_to_the_question_keeps_its_words(
+    answer: Any, detail: str, runtime: Any, run: Any, make_operation: Make
+) -> None:
+    runtime.answers.append(answer)
+    outcome = run(ask(runtime, SAFE, make_operation()))
+    assert (outcome.detail, outcome.pending) == (detail, False)
+
+
+def test_the_providers_words_can_be_read() -> None:
+    assert str(Accepted("REF-1")) == "REF-1, accepted"
+    assert str(CameToNothing("the bank returned the money.")) == "the bank returned the money."
+
+
+# A decline after silence.
+
+BAD = Declined("it looks like a duplicate.")
+
+
+def declined_after_silence(runtime: Any, run: Any, design: Any, operation: Any, found: Any) -> Any:
+    runtime.answers += [BAD, found]
+    return run(pay(runtime, design, operation, 1, unknown=True))
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ("REF-1", "succeeded"),
+        (Accepted("REF-1"), "outcome_unknown"),
+        (CallTimeout("2 s"), "outcome_unknown"),
+        (RateLimited(1.0), "outcome_unknown"),
+        (CameToNothing("returned."), "failed"),
+        (None, "failed"),
+        (Declined("there is no way to ask."), "failed"),
+    ],
+)
+def test_a_decline_after_silence_is_a_failure_only_if_the_first_was_not_paid(
+    found: Any, status: str, runtime: Any, run: Any, make_operation: Make
+) -> None:
+    outcome = declined_after_silence(runtime, run, SAFE, make_operation(), found)
+    assert outcome.status == status
+    assert names(runtime) == ["provider.refund", "provider.find"]
+    if found is None or isinstance(found, Declined):
+        assert outcome.detail == BAD.reason
+
+
+def test_a_decline_after_silence_proves_nothing_without_a_key_or_an_answer(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    # The provider refuses a duplicate of what it paid, and cannot be asked.
+    design = SAFE.but(key=NoKey())
+    no_answer = Declined("there is no way to ask.")
+    outcome = declined_after_silence(runtime, run, design, make_operation(), no_answer)
+    assert (outcome.status, outcome.detail) == ("outcome_unknown", BAD.reason)
+
+
+def test_a_decline_after_silence_in_the_same_round_is_looked_into_too(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    design = SAFE.but(on_silence=silence.again, retry=Fixed(1.0, 5))
+    outcome = paid(runtime, run, design, make_operation(), CallTimeout("2 s"), BAD, "REF-1")
+    assert (outcome.status, outcome.detail) == ("succeeded", "REF-1")
+
+
+def test_a_blind_recovery_takes_a_decline_after_silence_for_a_failure(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    design = SAFE.but(recovery=Blind())
+    outcome = declined_after_silence(runtime, run, design, make_operation(), "REF-1")
+    assert (outcome.status, names(runtime)) == ("failed", ["provider.refund"])
+
+
+def test_a_first_decline_asks_nobody(runtime: Any, run: Any, make_operation: Make) -> None:
+    assert paid(runtime, run, SAFE, make_operation(), BAD, "REF-1").status == "failed"
+    assert names(runtime) == ["provider.refund"]
+
+
+def test_who_asks_first_and_cannot_ask_sends_nothing(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    runtime.answers += [Declined("there is no way to ask."), "REF-2"]
+    outcome = run(pay(runtime, ASKING, make_operation(), 1, unknown=True))
+    assert outcome.status == "outcome_unknown"
+    assert names(runtime) == ["provider.find"]
+
+
+# When to come back.
+
+
+def test_who_gives_up_says_when_the_provider_wants_to_be_asked_again(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    outcome = paid(runtime, run, SAFE, make_operation(), RateLimited(60.0))
+    assert (outcome.status, outcome.again_in) == ("outcome_unknown", 60.0)
+    assert "after the deadline" in outcome.detail
+    without = SAFE.but(retry=Fixed(1.0, 5))
+    outcome = paid(runtime, run, without, make_operation(), RateLimited(60.0))
+    assert (outcome.status, outcome.again_in) == ("outcome_unknown", 60.0)
+    assert "outlast the lease" in outcome.detail
+    assert runtime.slept == []
+
+
+def test_who_has_no_lease_waits_for_as_long_as_the_provider_asks(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    design = SAFE.but(dispatch=Outbox(lease=None), retry=Fixed(1.0, 5))
+    assert paid(runtime, run, design, make_operation(), RateLimited(60.0)).status == "succeeded"
+    assert runtime.slept == [60.0]
+
+
+def test_a_rate_limit_to_the_end_is_a_failure_where_nobody_looks_again(
+    runtime: Any, run: Any, make_operation: Make, inline: Design
+) -> None:
+    design = inline.but(retry=NoRetry())
+    assert paid(runtime, run, design, make_operation(), RateLimited(1.0)).status == "failed"
+
+
+def test_a_key_may_depend_on_the_clock_and_on_the_process(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    runtime.desk.seconds = 5.0
+    paid(runtime, run, SAFE.but(key=TimeStamped()), make_operation(), "REF-1")
+    paid(runtime, run, SAFE.but(key=ProcessKey()), make_operation(), "REF-1")
+    assert [order.key for _, order in runtime.calls] == [
+        f"{make_operation().key}-5000",
+        ProcessKey().by(make_operation(), 0, runtime.owner),
+    ]

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from simulator.service.answers import Answer
+from simulator.service.approval import Approval, ModelFlag
+from simulator.service.audit import AuditInTransaction
+from simulator.service.authorization import FromArguments
 from simulator.service.balance import NoBalance
 from simulator.service.design import Design
 from simulator.service.designs import NAIVE, SAFE
@@ -19,11 +22,13 @@ from simulator.service.errors import (
     DatabaseUnavailable,
     Declined,
 )
-from simulator.service.operations import DurableRecord, NoRecord
-from simulator.service.outbox import Outbox, Publish
-from simulator.service.pipeline import handle
+from simulator.service.keys import NoKey, RowId
+from simulator.service.operations import DurableRecord, NoRecord, Row
+from simulator.service.outbox import Inline, Outbox, Publish
+from simulator.service.pipeline import carry_on, handle
 from simulator.service.recovery import NoRecovery
-from simulator.service.schemas import Session, ToolCall
+from simulator.service.schemas import FreeDict, Session, ToolCall
+from simulator.service.silence import forgotten
 
 Call = Callable[..., ToolCall]
 OTHER = "11111111-2222-4333-8444-555555555555"
@@ -360,3 +365,213 @@ def test_a_policy_of_the_first_steps_that_returns_the_wrong_type_is_named(
 ) -> None:
     with pytest.raises(Exception, match=f"policy `{slot}`"):
         run(handle(runtime, SAFE.but(**{slot: lambda *_: value}), make_call(), session))
+
+
+# Consent. More in test_approval.py.
+
+
+def test_a_request_is_checked_against_the_order_as_it_is_now(
+    runtime: Any, run: Any, make_call: Call, session: Session
+) -> None:
+    runtime.desk.execute("UPDATE orders SET version = 4")
+    run(handle(runtime, SAFE, make_call(), session))
+    assert runtime.desk.one("SELECT order_version FROM refunds") == (4,)
+
+
+@pytest.mark.parametrize("kind", ["a durable record", "no record"])
+def test_a_flag_that_the_model_did_not_set_is_asked_for_and_nothing_is_taken(
+    kind: str, runtime: Any, run: Any, make_call: Call, session: Session
+) -> None:
+    base = SAFE if kind == "a durable record" else NAIVE.but(audit=AuditInTransaction())
+    answer = run(handle(runtime, base.but(approval=ModelFlag(above=499)), make_call(), session))
+    assert (answer.kind, "set confirm to true" in answer.text) == ("refused", True)
+    assert runtime.desk.balance() == (0, 0)
+    assert runtime.calls == []
+    events = [row[0] for row in runtime.desk.rows("SELECT event FROM audit_log ORDER BY id")]
+    durable = base is SAFE
+    assert events == (["->pending", "pending->failed"] if durable else ["refused"])
+    assert runtime.desk.rows("SELECT topic FROM outbox") == ([("tell",)] if durable else [])
+
+
+def test_no_consent_is_needed_twice_for_what_is_known(
+    runtime: Any, run: Any, make_call: Call, session: Session
+) -> None:
+    flagged = SAFE.but(approval=ModelFlag(above=499))
+    assert run(handle(runtime, flagged, make_call(confirm=True), session)).kind == "refused"
+    free = flagged.but(schema=FreeDict())
+    assert run(handle(runtime, free, make_call(confirm=True), session)).kind == "verifying"
+    assert run(handle(runtime, free, make_call(), session)).kind == "verifying"
+    assert runtime.desk.status() == "pending"
+
+
+# What the backend itself does.
+
+
+@pytest.mark.parametrize("when", ["after", "before"])
+def test_what_may_go_on_is_published_only_by_who_publishes_after(
+    when: str, runtime: Any, run: Any, make_operation: Any
+) -> None:
+    assert run(carry_on(runtime, publishing(when), make_operation())) is None
+    assert len(runtime.calls) == (when == "after")
+
+
+def test_what_goes_on_through_the_outbox_is_the_workers(
+    runtime: Any, run: Any, make_operation: Any
+) -> None:
+    assert run(carry_on(runtime, SAFE, make_operation())) is None
+    assert (runtime.calls, runtime.transactions) == ([], [])
+
+
+def test_what_goes_on_inline_is_over_then(
+    runtime: Any, run: Any, make_operation: Any, inline: Design
+) -> None:
+    DurableRecord().begin(runtime.desk, make_operation())
+    runtime.desk.execute("UPDATE tool_operations SET status = 'processing'")
+    row = run(carry_on(runtime, inline, make_operation()))
+    assert row == Row("succeeded", {"detail": "REF-1"})
+    assert runtime.desk.status() == "succeeded"
+
+
+# Looking up first.
+
+
+def looking(inline: Design) -> Design:
+    return inline.but(record=DurableRecord(claim="look up"))
+
+
+def test_who_looks_up_first_does_it_in_a_transaction_of_its_own(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    assert run(handle(runtime, looking(inline), make_call(), session)).kind == "done"
+    assert runtime.transactions == ["look_up", "begin", "finish"]
+    assert run(handle(runtime, looking(inline), make_call(), session)).kind == "done"
+    assert runtime.transactions[3:] == ["look_up"]
+    assert len(runtime.calls) == 1
+
+
+def test_two_who_looked_before_either_wrote_both_pay(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    # Cases B47, B88: the second comes between the look of the first and its write.
+    design, transact = looking(inline).but(balance=NoBalance()), runtime.transact
+    met: list[Answer] = []
+
+    def meets(transaction: Any, *arguments: Any) -> Any:
+        result = yield from transact(transaction, *arguments)
+        if transaction.__name__ == "look_up" and not met:
+            runtime.transact = transact
+            met.append(run(handle(runtime, design, make_call(call_id="call-2"), session)))
+        return result
+
+    runtime.transact = meets
+    assert run(handle(runtime, design, make_call(), session)).kind == "done"
+    assert [answer.kind for answer in met] == ["done"]
+    assert len(runtime.calls) == 2
+    assert len(runtime.desk.rows("SELECT * FROM tool_operations")) == 1
+
+
+def test_who_looks_up_first_finds_nothing_of_an_amount_that_cannot_be(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    runtime.desk.execute("UPDATE orders SET currency = 'JPY', captured = 500")
+    answer = run(handle(runtime, looking(inline), make_call(amount="499.50"), session))
+    assert answer.kind == "refused"
+    assert runtime.transactions == ["look_up", "begin"]
+
+
+# The call inside the transaction.
+
+
+def inside(inline: Design, **settings: Any) -> Design:
+    return inline.but(dispatch=Inline(inside=True, **settings))
+
+
+def test_the_call_inside_the_transaction_pays_and_books_in_one(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    for _ in range(2):
+        assert run(handle(runtime, inside(inline), make_call(), session)).kind == "done"
+    assert runtime.transactions == ["open inside"] * 2
+    assert len(runtime.calls) == 1
+    assert runtime.desk.status() == "succeeded"
+    assert runtime.desk.balance() == (500_00, 0)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_transaction_that_is_run_again_pays_again(
+    failures: int, runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    # Case B02: one row, three charges.
+    design = inside(inline).but(key=NoKey())
+    runtime.acks += [DatabaseUnavailable("conflict")] * failures
+    assert run(handle(runtime, design, make_call(), session)).kind == "done"
+    assert len(runtime.calls) == 1 + failures
+    assert runtime.slept == [1.0] * failures
+    assert len(runtime.desk.rows("SELECT * FROM tool_operations")) == 1
+    assert runtime.desk.balance() == (500_00, 0)
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailable("conflict"), CommitUnknown("broken")])
+@pytest.mark.parametrize("reruns", [0, 2])
+def test_a_framework_gives_up_after_its_reruns(
+    reruns: int,
+    error: Exception,
+    runtime: Any,
+    run: Any,
+    make_call: Call,
+    session: Session,
+    inline: Design,
+) -> None:
+    runtime.acks += [error] * 9
+    with pytest.raises(type(error)):
+        run(handle(runtime, inside(inline, reruns=reruns), make_call(), session))
+    assert 9 - len(runtime.acks) == 1 + reruns
+
+
+def test_what_is_refused_inside_the_transaction_is_not_sent(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    answer = run(handle(runtime, inside(inline), make_call(amount="500.01"), session))
+    assert answer.kind == "refused"
+    assert runtime.calls == []
+
+
+def test_what_waits_for_a_person_is_not_sent_inside_the_transaction(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    design = inside(inline).but(approval=Approval(above=499))
+    run(handle(runtime, design, make_call(), session))
+    assert runtime.calls == []
+
+
+# Silence that tidies up.
+
+
+def test_a_row_that_silence_removes_is_new_for_the_next_call(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    # Case B05.
+    design = inline.but(on_silence=forgotten, key=RowId())
+    runtime.answers.append(CallTimeout("2 s"))
+    run(handle(runtime, design, make_call(), session))
+    assert runtime.desk.rows("SELECT * FROM tool_operations") == []
+    assert runtime.desk.rows("SELECT * FROM refunds") == []
+    assert runtime.desk.balance() == (0, 0)
+    assert run(handle(runtime, design, make_call(call_id="call-2"), session)).kind == "done"
+    assert len({order.key for _, order in runtime.calls}) == 2
+
+
+# Identity.
+
+
+def test_who_believes_the_arguments_refunds_another_tenants_order(
+    runtime: Any, run: Any, make_call: Call, session: Session
+) -> None:
+    # Case B23.
+    runtime.desk.order(tenant_id=OTHER, user_id=OTHER)
+    design = SAFE.but(identity=FromArguments(), schema=FreeDict())
+    call = make_call(tenant_id=OTHER, user_id=OTHER)
+    assert run(handle(runtime, design, call, session)).kind == "verifying"
+    assert runtime.desk.rows("SELECT tenant_id FROM tool_operations") == [(OTHER,)]
+    reserved = runtime.desk.rows("SELECT tenant_id FROM orders WHERE pending > 0")
+    assert reserved == [(OTHER,)]

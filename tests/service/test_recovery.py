@@ -11,7 +11,7 @@ from simulator.experiments.replay import replay
 from simulator.service.design import Design
 from simulator.service.designs import SAFE
 from simulator.service.keys import NoKey
-from simulator.service.recovery import AskThenSend, Blind, NoRecovery, SameKey
+from simulator.service.recovery import AskOnly, AskThenSend, Blind, NoRecovery, SameKey
 from simulator.world import faults
 from simulator.world.scenario import Scenario
 from simulator.world.settings import ProviderSettings
@@ -84,12 +84,38 @@ def test_sending_stops_before_the_provider_forgets_the_key_or_pays_twice(
         assert run.verdict == frozenset()
 
 
-def test_every_recovery_says_what_it_does() -> None:
-    takes_over = [policy.takes_over for policy in (NoRecovery, Blind, AskThenSend, SameKey)]
-    assert takes_over == [False, True, True, True]
-    assert [policy.asks_first for policy in (NoRecovery, Blind, AskThenSend, SameKey)] == [
-        False,
-        False,
-        True,
-        False,
-    ]
+ALL = (NoRecovery, Blind, AskThenSend, AskOnly, SameKey)
+
+
+@pytest.mark.parametrize(
+    ("what", "who"),
+    [
+        ("takes_over", {Blind, AskThenSend, AskOnly, SameKey}),
+        ("resends", {Blind, AskThenSend, SameKey}),
+        ("marks_unknown", {AskThenSend, AskOnly, SameKey}),
+        ("asks_first", {AskThenSend, AskOnly}),
+        ("waits_for_settlement", {AskThenSend, AskOnly, SameKey}),
+    ],
+)
+def test_a_recovery_does_what_it_is_for(what: str, who: set[Any]) -> None:
+    assert {policy for policy in ALL if getattr(policy(), what)} == who
+
+
+def test_a_recovery_without_a_horizon_never_asks_a_human() -> None:
+    assert [policy().horizon is None for policy in ALL] == [True, True, True, False, False]
+    assert NoRecovery().every is None
+
+
+NO_KEY = SAFE.but(recovery=AskOnly(), key=NoKey())
+
+
+def test_who_only_asks_never_pays_twice_not_even_without_a_key(unknown: Any) -> None:
+    assert payments(NO_KEY, unknown) == 1
+    assert payments(NO_KEY, unknown, SLOW_LOOKUP) == 1
+
+
+def test_what_is_lost_on_the_way_there_is_left_to_a_human_by_who_only_asks() -> None:
+    run = replay(NO_KEY, faults=[faults.lose_request(REFUND)])
+    assert len(run.ledger) == 0
+    assert run.books.status.tolist() == ["outcome_unknown"]
+    assert run.verdict == {"needless_task"}  # nobody but a human may send it again

@@ -16,4 +16,5 @@ def test_each_policy_has_one_word_for_every_kind_of_silence(
     operation = make_operation()
     assert silence.again(operation, error) == "again"
     assert silence.failed(operation, error) == "failed"
+    assert silence.forgotten(operation, error) == "forgotten"
     assert silence.outcome_unknown(operation, error) == "outcome_unknown"

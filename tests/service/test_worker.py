@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 
 from simulator.service.answers import FromRecord
+from simulator.service.balance import Reserved
 from simulator.service.design import Design
 from simulator.service.designs import SAFE
 from simulator.service.errors import CallTimeout, CommitUnknown, Declined, RateLimited
-from simulator.service.operations import FINAL
-from simulator.service.outbox import Job, Outbox
-from simulator.service.payment import Outcome, pay
+from simulator.service.operations import FINAL, DurableRecord
+from simulator.service.outbox import Job, Outbox, Publish
+from simulator.service.payment import Accepted, CameToNothing, Outcome, pay
 from simulator.service.pipeline import finish, once
 from simulator.service.pipeline import handle as answer_call
-from simulator.service.recovery import Blind, NoRecovery, SameKey
+from simulator.service.recovery import AskOnly, Blind, NoRecovery, SameKey
 from simulator.service.retry import Fixed, NoRetry
 from simulator.service.schemas import Session, ToolCall
-from simulator.service.worker import claim, hand_over, refund, start, tell
+from simulator.service.worker import LOOKS, claim, consume, hand_over, refund, see, start, tell
+from simulator.service.worker import work as work_loop
 
 PAID = Outcome("succeeded", "REF-1")
 UNKNOWN = Outcome("outcome_unknown", "no answer from the provider.")
@@ -373,3 +375,217 @@ def test_a_message_marks_its_operation_and_leaves_a_final_one_alone(shift: Begin
         work.desk.execute("UPDATE tool_operations SET status = :s", {"s": status})
         run(once(work.runtime, SAFE, start, job.operation))
         assert work.desk.status() == status
+
+
+def test_a_message_says_whether_there_is_an_operation_yet(
+    shift: Begin, run: Any, make_operation: Any
+) -> None:
+    work = shift()
+    job = work.claimed()
+    assert run(once(work.runtime, SAFE, start, job.operation)) is True
+    stranger = make_operation(99, intent_id="intent-99")
+    assert run(once(work.runtime, SAFE, start, stranger)) is False
+
+
+PUBLISHING = SAFE.but(
+    dispatch=Publish("before"), recovery=NoRecovery(), answer=FromRecord(follow_up=False)
+)
+
+
+def consumed(runtime: Any, run: Any, operation: Any, comes_after: int | None) -> None:
+    """Takes one message whose row is written after so many looks."""
+    messages = iter([operation])
+
+    def received() -> Any:
+        try:
+            return next(messages)
+        except StopIteration:
+            raise LookupError("no more messages") from None
+        yield
+
+    slept = runtime.sleep
+
+    def sleep(seconds: float) -> Any:
+        yield from slept(seconds)
+        if len(runtime.slept) == comes_after:
+            DurableRecord().begin(runtime.desk, operation)
+            Reserved().take(runtime.desk, operation)
+
+    runtime.received, runtime.sleep = received, sleep
+    with pytest.raises(LookupError):
+        run(consume(runtime, PUBLISHING))
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_a_consumer_waits_for_the_row_of_a_message_that_was_published_too_early(
+    looks: int, runtime: Any, run: Any, make_operation: Any
+) -> None:
+    consumed(runtime, run, make_operation(), looks)
+    assert runtime.slept == [1.0] * looks
+    assert runtime.transactions == ["start"] * (looks + 1) + ["finish"]
+    assert runtime.desk.status() == "succeeded"
+    assert runtime.desk.balance() == (500_00, 0)
+
+
+def test_after_three_looks_a_consumer_goes_on_without_a_row(
+    runtime: Any, run: Any, make_operation: Any
+) -> None:
+    assert LOOKS == 3
+    consumed(runtime, run, make_operation(), None)
+    assert runtime.transactions == ["start"] * LOOKS + ["finish"]
+    assert [name for name, _ in runtime.calls] == ["provider.refund"]
+    assert runtime.desk.rows("SELECT * FROM tool_operations") == []
+
+
+# The worker's loop: looking, claiming, carrying out.
+
+
+def worked(work: Shift, rounds: int) -> None:
+    """Lets the worker's own loop run for so many rounds."""
+    left = iter(range(rounds))
+
+    def due() -> Any:
+        if next(left, None) is None:
+            raise LookupError("nothing more is due")
+        return
+        yield
+
+    work.runtime.due = due
+    with pytest.raises(LookupError):
+        work.run(work_loop(work.runtime, work.design))
+
+
+def test_a_worker_pays_and_tells_one_thing_a_round(shift: Begin) -> None:
+    work = shift()
+    del work.runtime.transactions[:]
+    worked(work, 3)
+    assert [name for name, _ in work.runtime.calls] == ["provider.refund", "customer.notify"]
+    assert work.runtime.transactions == ["claim", "finish", "claim", "mark_told", "claim"]
+    assert work.topics() == []
+
+
+NOT_ATOMIC = SAFE.but(dispatch=Outbox(atomic=False))
+
+
+def test_a_worker_that_looks_first_claims_what_it_saw(shift: Begin) -> None:
+    work = shift(NOT_ATOMIC)
+    del work.runtime.transactions[:]
+    worked(work, 3)
+    assert work.runtime.transactions == [
+        "see",
+        "claim",
+        "finish",
+        "see",
+        "claim",
+        "mark_told",
+        "see",
+    ]
+    assert work.desk.status() == "succeeded"
+
+
+def test_two_workers_that_saw_one_row_both_carry_it_out(shift: Begin) -> None:
+    # Case B55.
+    work = shift(NOT_ATOMIC)
+    found = [work.run(once(work.runtime, NOT_ATOMIC, see)) for _ in range(2)]
+    jobs = [
+        work.run(once(work.runtime, NOT_ATOMIC, claim, owner, row))
+        for owner, row in zip(("worker-1#1", "worker-2#1"), found, strict=True)
+    ]
+    assert [job.topic for job in jobs] == ["refund", "refund"]
+    assert jobs[1].token == jobs[0].token + 1
+
+
+def test_a_row_that_was_done_between_look_and_claim_is_only_ticked_off(shift: Begin) -> None:
+    work = shift(NOT_ATOMIC)
+    found = work.run(once(work.runtime, NOT_ATOMIC, see))
+    work.finish(work.claimed(), PAID)
+    assert work.run(once(work.runtime, NOT_ATOMIC, claim, "worker-2#1", found)) is None
+    assert (work.desk.status(), work.desk.balance()) == ("succeeded", (500_00, 0))
+
+
+def test_work_that_kills_its_workers_is_claimed_for_ever_without_a_limit(shift: Begin) -> None:
+    work = shift(SAFE.but(dispatch=Outbox(max_attempts=None)))
+    for number in range(50):
+        assert work.claim(f"worker-{number}") is not None
+        work.desk.seconds += 30.0
+    assert work.desk.rows("SELECT * FROM tasks") == []
+
+
+# Who never sends twice.
+
+ASK_ONLY = SAFE.but(recovery=AskOnly(every=300.0, horizon=3600.0), retry=NoRetry())
+
+
+def silent(shift: Begin) -> Shift:
+    """A first send that nobody answered, and a second look that is due."""
+    work = shift(ASK_ONLY)
+    work.runtime.answers.append(CallTimeout("2 s"))
+    work.run(refund(work.runtime, ASK_ONLY, work.claimed()))
+    assert work.desk.status() == "outcome_unknown"
+    work.desk.seconds += 300.0
+    return work
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ("REF-1", "succeeded"),
+        (CameToNothing("returned."), "failed"),
+        (Accepted("REF-1"), "outcome_unknown"),
+        (None, "outcome_unknown"),
+        (CallTimeout("2 s"), "outcome_unknown"),
+        (Declined("there is no way to ask."), "outcome_unknown"),
+    ],
+)
+def test_who_never_sends_twice_asks_after_silence(found: Any, status: str, shift: Begin) -> None:
+    work = silent(shift)
+    work.runtime.answers.append(found)
+    work.run(refund(work.runtime, ASK_ONLY, work.claimed()))
+    assert [name for name, _ in work.runtime.calls] == ["provider.refund", "provider.find"]
+    assert work.desk.status() == status
+    assert work.desk.rows("SELECT * FROM tasks") == []
+    if status == "outcome_unknown":
+        work.desk.seconds += 299.0
+        assert work.claim() is None
+        work.desk.seconds += 1.0
+        assert work.claim() is not None
+
+
+def test_who_never_sends_twice_asks_after_a_workers_death_too(shift: Begin) -> None:
+    work = shift(ASK_ONLY)
+    work.claimed()
+    work.desk.seconds += 30.0
+    work.runtime.answers.append("REF-1")
+    work.run(refund(work.runtime, ASK_ONLY, work.claimed("worker-2#1")))
+    assert [name for name, _ in work.runtime.calls] == ["provider.find"]
+    assert work.desk.status() == "succeeded"
+
+
+def test_who_never_sends_twice_leaves_it_to_a_human_in_the_end(shift: Begin) -> None:
+    work = silent(shift)
+    work.desk.seconds = 3600.0
+    work.runtime.answers.append(None)
+    work.run(refund(work.runtime, ASK_ONLY, work.claimed()))
+    assert work.desk.rows("SELECT topic FROM tasks") == [("refund",)]
+
+
+def test_what_the_provider_is_still_paying_is_no_humans_even_past_the_horizon(
+    shift: Begin,
+) -> None:
+    work = tried_until(3600.0, shift, [Accepted("REF-1")])
+    assert [name for name, _ in work.runtime.calls] == ["provider.find"]
+    assert work.desk.rows("SELECT * FROM tasks") == []
+    assert work.desk.status() == "outcome_unknown"
+    work.desk.seconds += 24 * 3600.0
+    assert work.claim() is not None
+
+
+def test_what_is_accepted_is_not_asked_about_before_its_time(shift: Begin) -> None:
+    work = shift(SAFE.but(retry=Fixed(1.0, None), recovery=SameKey(every=600.0)))
+    work.runtime.answers.append(Accepted("REF-1"))
+    work.run(refund(work.runtime, work.design, work.claimed()))
+    assert work.desk.status() == "outcome_unknown"
+    work.desk.seconds += 599.0
+    assert work.claim() is None
+    work.desk.seconds += 1.0
+    assert work.claim() is not None
