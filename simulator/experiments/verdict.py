@@ -42,6 +42,7 @@ class Facts:
     Attributes:
         ours: payments that we asked for. paid: how many per intent.
         paid_on: minor units per (tenant, order), whoever moved them.
+        first_begun: microseconds at which each intent was first taken up to be sent.
         never_heals: whether the scenario holds what no time mends: a poisoned event, an error
             that the provider replays.
         operations: (id, tenant, order, intent, status) as our database has them.
@@ -68,6 +69,12 @@ class Facts:
         replays_errors = provider.errors > 0 and provider.semantics in ("stripe-v1", "ietf")
         self.never_heals = bool(world.scenario.poison) or replays_errors
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
+        self.first_begun: dict[str, int] = {}
+        intent_of = {op[0]: op[3] for op in self.operations}
+        changes = zip(world.database.changes, world.database.times, strict=True)
+        for (operation, _, after), time in changes:
+            if after == "processing" and operation in intent_of:
+                self.first_begun.setdefault(intent_of[operation], time)
         self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
 
     def last_word(self, intent_id: str) -> str | None:
@@ -76,7 +83,9 @@ class Facts:
         return words[-1] if words else None
 
     def may_be_refused(self, intent: Intent) -> bool:
-        """Whether a refusal of this intent was true: declined, too much, or never owed."""
+        """Whether a refusal of this intent was true: declined, too much, never owed, or of an
+        order that changed under it.
+        """
         order = (intent.tenant_id, intent.order_id)
         # What waits for a human's decision stays reserved, and cannot be promised twice.
         waiting = sum(
@@ -92,6 +101,16 @@ class Facts:
             or intent.id in self.world.provider.declined
             or remaining < intent.amount
             or (self.needs_consent(intent) and not self.may_go(intent))
+            or self.changed(*order, self.world.submitted[intent.id], self.world.clock.now)
+        )
+
+    def changed(self, tenant: str, order: str, since: float, until: float) -> bool:
+        """Whether we came to know, between two times, of money of this order that went
+        without us. What nobody told us no check can find.
+        """
+        return any(
+            known[:2] == (tenant, order) and since <= known[2] <= until
+            for known in self.world.provider.known
         )
 
     def needs_consent(self, intent: Intent) -> bool:
@@ -110,8 +129,18 @@ def double_refund(facts: Facts) -> bool:
 
 
 def over_refund(facts: Facts) -> bool:
-    """An order got back more than was captured."""
-    return any(paid > facts.captured.get(order, 0) for order, paid in facts.paid_on.items())
+    """An order got back more than was captured.
+
+    What the bank or a colleague took counts. That they took too much, after us, does not.
+    """
+    paid_on: Counter[tuple[str, str]] = Counter()
+    for effect in facts.world.provider.ledger:
+        order = (effect.tenant_id, effect.order_id)
+        paid_on[order] += effect.amount
+        ours = effect.source in ("", "cancellation")
+        if ours and paid_on[order] > facts.captured.get(order, 0):
+            return True
+    return False
 
 
 def unauthorized_refund(facts: Facts) -> bool:
@@ -131,16 +160,13 @@ def unapproved_refund(facts: Facts) -> bool:
         if not facts.needs_consent(world.scenario.intent(effect.intent)):
             continue
         what = (effect.intent, effect.order_id, effect.amount, effect.currency)
-        touched = [
-            other.time
-            for other in world.provider.ledger
-            if other.source
-            and (other.tenant_id, other.order_id) == (effect.tenant_id, effect.order_id)
-        ]
+        # From the moment on when it is taken up to be sent, nobody can call it back.
+        begun = min(effect.time, facts.first_begun.get(effect.intent, effect.time))
         if not any(
             consent[1:5] == what
-            and consent.time <= effect.time
-            and not any(consent.time <= time <= effect.time for time in touched)
+            and consent.entitled
+            and consent.time <= begun
+            and not facts.changed(effect.tenant_id, effect.order_id, consent.asked, begun)
             for consent in world.consents
         ):
             return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulator.service.approval import Decision
+from simulator.service.approval import PERMISSION, Decision
 from simulator.service.errors import Silence
 from simulator.service.schemas import Session
 from simulator.world.database import read
@@ -32,11 +32,12 @@ class Question(NamedTuple):
     amount: int
     currency: str
     expires_at: int
+    asked_at: int
 
 
 QUESTION = """
     SELECT a.id, a.digest, o.tenant_id, r.intent_id, r.order_id, r.amount, r.currency,
-           a.expires_at
+           a.expires_at, o.created_at
     FROM approvals a
     JOIN tool_operations o ON o.id = a.operation_id
     JOIN refunds r ON r.operation_id = a.operation_id
@@ -49,6 +50,8 @@ class Consent(NamedTuple):
 
     Attributes:
         until: when the question was closed.
+        asked: when it was asked: the order as it was then is what was seen.
+        entitled: whether this person may say yes: somebody else than who asks, with the right.
     """
 
     time: int
@@ -57,6 +60,8 @@ class Consent(NamedTuple):
     amount: int
     currency: str
     until: int
+    asked: int
+    entitled: bool
 
 
 class DecisionRequest:
@@ -80,7 +85,7 @@ def consider(rt: VirtualRuntime, world: World, approval_id: str) -> Any:
     if shown is None:
         world.answered(approval_id, "", "gone")  # somebody removed what was asked about
         return
-    question = Question._make((*shown[:-1], read(shown[-1])))
+    question = Question._make((*shown[:-2], *map(read, shown[-2:])))
     says = settings.answer(question.intent_id)
     if says == "nothing":
         world.answered(approval_id, question.intent_id, "nothing")
@@ -107,6 +112,9 @@ def _answer(rt: VirtualRuntime, world: World, question: Question, approve: bool)
                 question.amount,
                 question.currency,
                 question.expires_at,
+                question.asked_at,
+                PERMISSION in settings.permissions
+                and settings.user_id != world.scenario.intent(question.intent_id).user_id,
             )
         )
     for attempt in range(TRIES):

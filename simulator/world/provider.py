@@ -78,6 +78,7 @@ class Provider:
     Attributes:
         ledger: what it paid, in order.
         declined: intents that it refused, definitely.
+        known: (tenant, order, microseconds) of money that went without us: when we knew of it.
         up: whether it takes connections.
     """
 
@@ -86,6 +87,7 @@ class Provider:
         self.settings = world.scenario.provider
         self.ledger: list[Effect] = []
         self.declined: set[str] = set()
+        self.known: list[tuple[str, str, int]] = []
         self.keys: dict[str, tuple[RefundOrder, Any, int]] = {}
         self.transfers: list[Transfer] = []
         self.sends: Counter[str] = Counter()
@@ -286,7 +288,9 @@ class Provider:
         effect = Effect(now, "", order_id, amount, currency, None, source, tenant_id)
         self.ledger.append(effect)
         world.note("provider", "effect", source, amount=amount, text=f"{order_id}, {source}")
-        if not booked:
+        if booked:
+            self.known.append((tenant_id, order_id, now))
+        else:
             kind = "disputed" if source == "chargeback" else "refunded"
             world.report(kind, effect, self._reference(len(self.ledger), amount, currency))
 
