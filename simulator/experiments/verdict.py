@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from simulator.service.actions import action_asks_consent
@@ -47,7 +47,7 @@ class Facts:
         ours: payments that we asked for. paid: how many per intent.
         paid_on: minor units per (tenant, order), whoever moved them.
         never_heals: whether the scenario holds what no time mends: a poisoned event, an error
-            that the provider replays.
+            that the provider replays, a rule of its own against duplicates.
         refunds: ids of the intents for which the agent calls issue_refund.
         operations: (id, tenant, order, intent, status) as our database has them.
         tasked: ids of operations with an open question for a human.
@@ -71,22 +71,48 @@ class Facts:
             self.operations = rows(OPERATIONS)
         provider = world.scenario.provider
         replays_errors = provider.errors > 0 and provider.semantics in ("stripe-v1", "ietf")
-        self.never_heals = bool(world.scenario.poison) or replays_errors
+        self.never_heals = (
+            bool(world.scenario.poison) or replays_errors or provider.duplicate_window is not None
+        )
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
         self.refunds = world.scenario.refund_intents
         self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
+
+    def unread(self, intent_id: str) -> bool:
+        """Whether no call for this could be read: the agent was told what to correct, and has
+        not.
+        """
+        kinds = {
+            answer.kind
+            for request, answer in self.world.backends.answers
+            if request.session.intent_id == intent_id
+        }
+        return kinds == {"invalid"}
+
+    @cached_property
+    def first_begun(self) -> dict[str, int]:
+        """Microseconds at which each intent was first taken up to be sent."""
+        begun: dict[str, int] = {}
+        intent_of = {op[0]: op[3] for op in self.operations}
+        database = self.world.database
+        for (operation, _, after), time in zip(database.changes, database.times, strict=True):
+            if after == "processing" and operation in intent_of:
+                begun.setdefault(intent_of[operation], time)
+        return begun
 
     def last_word(self, intent_id: str) -> str | None:
         """The kind of the last statement about the refund itself; None if there was none."""
         words = [
             told.kind
             for told in self.world.told
-            if told.intent == intent_id and told.kind not in ("conflict", "info")
+            if told.intent == intent_id and told.kind not in OF_THE_CALL
         ]
         return words[-1] if words else None
 
     def may_be_refused(self, intent: Intent) -> bool:
-        """Whether a refusal of this intent was true: declined, too much, or never owed."""
+        """Whether a refusal of this intent was true: declined, too much, never owed, or of an
+        order that changed under it.
+        """
         order = (intent.tenant_id, intent.order_id)
         # What waits for a human's decision stays reserved, and cannot be promised twice.
         waiting = sum(
@@ -102,6 +128,16 @@ class Facts:
             or intent.id in self.world.provider.declined
             or remaining < intent.amount
             or (self.needs_consent(intent) and not self.may_go(intent))
+            or self.changed(*order, self.world.submitted[intent.id], self.world.clock.now)
+        )
+
+    def changed(self, tenant: str, order: str, since: float, until: float) -> bool:
+        """Whether we came to know, between two times, of money of this order that went
+        without us. What nobody told us no check can find.
+        """
+        return any(
+            known[:2] == (tenant, order) and since <= known[2] <= until
+            for known in self.world.provider.known
         )
 
     def needs_consent(self, intent: Intent) -> bool:
@@ -120,8 +156,18 @@ def double_refund(facts: Facts) -> bool:
 
 
 def over_refund(facts: Facts) -> bool:
-    """An order got back more than was captured."""
-    return any(paid > facts.captured.get(order, 0) for order, paid in facts.paid_on.items())
+    """An order got back more than was captured.
+
+    What the bank or a colleague took counts. That they took too much, after us, does not.
+    """
+    paid_on: Counter[tuple[str, str]] = Counter()
+    for effect in facts.world.provider.ledger:
+        order = (effect.tenant_id, effect.order_id)
+        paid_on[order] += effect.amount
+        ours = effect.source in ("", "cancellation")
+        if ours and paid_on[order] > facts.captured.get(order, 0):
+            return True
+    return False
 
 
 def unauthorized_refund(facts: Facts) -> bool:
@@ -134,6 +180,9 @@ def unauthorized_refund(facts: Facts) -> bool:
     return False
 
 
+OF_THE_CALL = ("conflict", "invalid", "info")
+"""Kinds of answers that say nothing of the refund itself."""
+
 ACTIONS_DONE = """
     SELECT a.intent_id, o.action_type, a.arguments
     FROM tool_operations o JOIN actions a ON a.operation_id = o.id WHERE o.status = 'succeeded'
@@ -143,7 +192,7 @@ ACTIONS_DONE = """
 def unapproved_refund(facts: Facts) -> bool:
     """Paid, cancelled or deleted without a person's consent for exactly this, as it was then."""
     world = facts.world
-    agreed = {consent.intent_id for consent in world.consents}
+    agreed = {consent.intent_id for consent in world.consents if consent.entitled}
     if len(facts.refunds) < len(world.scenario.intents) and any(
         action_asks_consent(action, arguments) and intent_id not in agreed
         for intent_id, action, arguments in world.database.rows(ACTIONS_DONE)
@@ -153,16 +202,13 @@ def unapproved_refund(facts: Facts) -> bool:
         if not facts.needs_consent(world.scenario.intent(effect.intent)):
             continue
         what = (effect.intent, effect.order_id, effect.amount, effect.currency)
-        touched = [
-            other.time
-            for other in world.provider.ledger
-            if other.source
-            and (other.tenant_id, other.order_id) == (effect.tenant_id, effect.order_id)
-        ]
+        # From the moment on when it is taken up to be sent, nobody can call it back.
+        begun = min(effect.time, facts.first_begun.get(effect.intent, effect.time))
         if not any(
             consent[1:5] == what
-            and consent.time <= effect.time
-            and not any(consent.time <= time <= effect.time for time in touched)
+            and consent.entitled
+            and consent.time <= begun
+            and not facts.changed(effect.tenant_id, effect.order_id, consent.asked, begun)
             for consent in world.consents
         ):
             return True
@@ -224,6 +270,7 @@ def lost_refund(facts: Facts) -> bool:
         and intent.id not in facts.intents_tasked
         and intent.id in facts.world.submitted
         and not facts.may_be_refused(intent)
+        and not facts.unread(intent.id)
         for intent in facts.world.scenario.intents
     )
 
@@ -276,6 +323,9 @@ def books_differ(facts: Facts) -> bool:
     )
 
 
+REFUSALS = ("denied", "refused", "conflict", "invalid")
+
+
 def audit_gap(facts: Facts) -> bool:
     """An effect, a refusal or a change of state without its audit row.
 
@@ -293,7 +343,7 @@ def audit_gap(facts: Facts) -> bool:
         logged[operation, event] += 1
         if event.endswith("->succeeded"):
             succeeded.add(intent)
-        elif event in ("denied", "refused", "conflict") or event.endswith("->failed"):
+        elif event in REFUSALS or event.endswith("->failed"):
             refused.add(intent)
     changed = Counter(
         (operation, f"{before or ''}->{after}")
@@ -306,7 +356,8 @@ def audit_gap(facts: Facts) -> bool:
     if any(intent not in succeeded and intent not in open_intents for intent in paid):
         return True
     return any(
-        answer.kind in ("refused", "conflict") and request.session.intent_id not in refused
+        answer.kind in ("refused", "conflict", "invalid")
+        and request.session.intent_id not in refused
         for request, answer in world.backends.answers
     )
 

@@ -13,7 +13,7 @@ from simulator.service.operations import REFUND, Operation, Row
 
 __all__ = ["KINDS", "Answer", "FromRecord", "Optimistic", "answer_about", "from_row"]
 
-KINDS = frozenset({"done", "refused", "verifying", "conflict", "info"})
+KINDS = frozenset({"done", "refused", "verifying", "conflict", "invalid", "info"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +22,23 @@ class Answer:
 
     Attributes:
         kind: "done" and "refused" are final; "verifying" promises that a final one follows;
-            "conflict" speaks of this call only, not of the refund; "info" is what a read
-            found.
+            "conflict" and "invalid" speak of this call only, not of the refund: a corrected
+            call may follow; "info" is what a read found.
         text: words for the customer.
         version: how far the record had come (1 open, 2 final). The customer's app never shows
             an older statement about a refund after a newer one, so an answer that was under
             way for long cannot take back the follow-up that overtook it. None: always shown.
         retry_after: seconds after which it is worth asking again; None: never.
+        field, code: of an invalid call, which argument is wrong and how, in words for programs;
+            see `InvalidRequest`.
     """
 
     kind: str
     text: str
     version: int | None = None
     retry_after: float | None = None
+    field: str | None = None
+    code: str | None = None
 
 
 DONE = Answer("done", "Your refund has been paid.", version=2)
@@ -84,6 +88,10 @@ def answer_about(operation: Operation, row: Row | None) -> Answer:
 def _without_record(begun: str, row: Row | None) -> Answer | None:
     if begun == "conflict":
         return CONFLICT
+    if begun == "invalid" and row is not None and row.result is not None:
+        said = row.result
+        text = f"422 Unprocessable: {said['detail']}"
+        return Answer("invalid", text, field=said["field"], code=said["code"])
     if begun == "denied":
         return _refused("403 Forbidden.")
     if begun == "refused" and row is None:

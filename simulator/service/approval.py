@@ -37,6 +37,7 @@ __all__ = [
     "decide",
     "expire",
     "objection",
+    "permission",
 ]
 
 INSERT = """
@@ -61,6 +62,11 @@ EVER_APPROVED = """
     SELECT 1 FROM approvals
     WHERE requested_by = :requested_by AND status = 'approved' LIMIT 1
 """
+
+
+def permission(action: str) -> str:
+    """What a session has to allow for a person to decide about such an operation."""
+    return f"{action}:approve"
 
 
 def exceeds(operation: Operation, above: int) -> bool:
@@ -226,7 +232,7 @@ def decide(
     operation_id, asked, requested_by, status, expires_at, decided_by = found
     operation = _load(tx, operation_id)
     if (
-        f"{operation.action}:approve" not in session.permissions
+        permission(operation.action) not in session.permissions
         or session.tenant_id != operation.tenant_id
         or session.user_id == requested_by
     ):

@@ -57,18 +57,20 @@ def tool_result(answer: Answer | InvalidRequest, call_id: str) -> ToolResult:
     Raises:
         ValueError: the answer is of an unknown kind.
     """
+    if isinstance(answer, InvalidRequest):
+        answer = Answer("invalid", str(answer), field=answer.field, code=answer.code)
     result: ToolResult = {
         "call_id": call_id,
         "outcome": "invalid",
         "status": 422,
-        "message": str(answer) if isinstance(answer, InvalidRequest) else answer.text,
+        "message": answer.text,
         "final": True,
         "retry": "never",
         "retry_after": None,
         "field": None,
         "code": None,
     }
-    if isinstance(answer, InvalidRequest):
+    if answer.kind == "invalid":
         known = answer.code != "unknown_tool"
         result |= {"retry": "corrected_call" if known else "never"}
         result |= {"field": answer.field, "code": answer.code}

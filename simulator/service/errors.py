@@ -32,11 +32,18 @@ class ServerError(Silence):
 
 
 class Declined(Exception):
-    """A definite no: the provider refused, nothing was moved and nothing will be."""
+    """A definite no: the provider refused, nothing was moved and nothing will be.
 
-    def __init__(self, reason: str) -> None:
+    Attributes:
+        reason: a sentence.
+        takes_for_duplicate: it refused because it thinks that it has done this already. Then
+            the refusal says nothing of what the customer is owed.
+    """
+
+    def __init__(self, reason: str, takes_for_duplicate: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.takes_for_duplicate = takes_for_duplicate
 
 
 class RateLimited(Exception):

@@ -80,12 +80,14 @@ class Outcome:
     Attributes:
         again_in: seconds that the provider asked to wait for; None if it did not.
         pending: the provider has taken it on, and will say how it ends.
+        for_a_person: nothing that we could send or ask would settle it.
     """
 
     status: str
     detail: str
     again_in: float | None = None
     pending: bool = False
+    for_a_person: bool = False
 
 
 def pay(
@@ -121,11 +123,14 @@ def pay(
             return _taken(d, reference)
         except Declined as no:
             refused = Outcome("failed", no.reason)
-            if not (silent and d.recovery.marks_unknown):
+            if not d.recovery.marks_unknown or not (silent or no.takes_for_duplicate):
                 return refused
             # This request was refused. One before it may have been carried out all the same,
             # where keys mean nothing, or the provider refused it as a duplicate of that one.
             found = yield from ask(rt, d, operation)
+            if no.takes_for_duplicate and found.status in ("not_found", "unanswerable"):
+                # A duplicate of what? Of another refund that looks the same (case B33).
+                return Outcome("outcome_unknown", no.reason, for_a_person=True)
             if found.status == "unanswerable" and key is None:
                 return Outcome("outcome_unknown", no.reason)
             return refused if found.status in ("not_found", "unanswerable") else found

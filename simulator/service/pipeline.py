@@ -51,7 +51,7 @@ class Begun:
     """What `begin` found.
 
     Attributes:
-        word: "new", "known", "conflict", "refused" or "denied".
+        word: "new", "known", "conflict", "refused", "denied" or "invalid".
         row: of a known operation, or of a refusal.
         operation: of what is new or known.
     """
@@ -69,8 +69,8 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
     try:
         request = d.parse(call, session)
     except InvalidRequest as error:
-        yield from once(rt, d, refuse, session.intent_id, "refused", str(error))
-        return d.answer_to("refused", refusal(str(error)))
+        yield from once(rt, d, refuse, session.intent_id, "invalid", str(error))
+        return d.answer_to("invalid", unreadable(error))
     tenant_id, user_id = d.whose(session, call)
     admitted = Admitted(
         id=rt.new_id(),
@@ -226,8 +226,8 @@ def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Ad
     try:
         operation = admitted.operation(d, order)
     except InvalidRequest as error:
-        refuse(tx, d, later, admitted.intent_id, "refused", str(error))
-        return Begun("refused", refusal(str(error)))
+        refuse(tx, d, later, admitted.intent_id, "invalid", str(error))
+        return Begun("invalid", unreadable(error))
     if not d.owns(order, operation):
         refuse(tx, d, later, operation.intent_id, "denied", "not an order of this user")
         return Begun("denied")
@@ -264,6 +264,11 @@ def turn_down(tx: Transaction, d: Design, notes: Notes, operation: Operation, re
     else:
         notes.entry(operation.intent_id, None, "refused", reason)
     return Begun("refused", refusal(reason))
+
+
+def unreadable(error: InvalidRequest) -> Row:
+    """A row for a call that does not fit: nothing was done, and a corrected one may follow."""
+    return Row("failed", {"detail": str(error), "field": error.field, "code": error.code})
 
 
 def refusal(reason: str) -> Row:

@@ -164,8 +164,8 @@ def use(rt: Runtime, d: Design, tool: Tool, call: ToolCall, session: Session) ->
     try:
         arguments = _arguments(tool, call)
     except InvalidRequest as error:
-        yield from once(rt, d, pipeline.refuse, session.intent_id, "refused", str(error))
-        return Answer("refused", f"It was refused: {error}", version=2)
+        yield from once(rt, d, pipeline.refuse, session.intent_id, "invalid", str(error))
+        return d.answer_to("invalid", pipeline.unreadable(error))
     if not tool.writes:
         answer = yield from read_order(rt, arguments["order_id"], session)
         return answer

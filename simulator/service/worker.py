@@ -75,15 +75,26 @@ def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
             outcome = Outcome("outcome_unknown", outcome.detail)
     else:
         outcome = yield from pay(rt, d, job.operation, job.tries, unknown)
+    if outcome.for_a_person:
+        yield from once(rt, d, hand_over, job, f"The provider refused: {outcome.detail}")
+        return
     yield from once(rt, d, finish, job.operation, outcome, job)
 
 
-def hand_over(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -> None:
+FORGOTTEN = "The outcome is unknown, and the provider will soon forget the key."
+
+
+def hand_over(
+    tx: Transaction,
+    d: Design,
+    later: list[tuple[Any, ...]],
+    job: Job,
+    reason: str = FORGOTTEN,
+) -> None:
     """Leaves an unknown outcome to a human."""
     assert isinstance(d.dispatch, Outbox)
     if not release(tx, job, d.dispatch.fence, again_in=None, done=False):
         return
-    reason = "The outcome is unknown, and the provider will soon forget the key."
     notes = Notes(tx, d, later)
     _move(tx, notes, job.operation, "processing", "outcome_unknown")
     bury(tx, job)

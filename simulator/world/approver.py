@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulator.service.approval import Decision
+from simulator.service.approval import Decision, permission
 from simulator.service.errors import Silence
 from simulator.service.schemas import Session
 from simulator.world.database import read
@@ -26,18 +26,20 @@ class Question(NamedTuple):
 
     approval_id: str
     digest: str
+    action: str
     tenant_id: str
     intent_id: str
     order_id: str
     amount: int
     currency: str
     expires_at: int
+    asked_at: int
 
 
 QUESTION = """
-    SELECT a.id, a.digest, o.tenant_id, COALESCE(r.intent_id, n.intent_id),
+    SELECT a.id, a.digest, o.action_type, o.tenant_id, COALESCE(r.intent_id, n.intent_id),
            COALESCE(r.order_id, ''), COALESCE(r.amount, 0), COALESCE(r.currency, ''),
-           a.expires_at
+           a.expires_at, o.created_at
     FROM approvals a
     JOIN tool_operations o ON o.id = a.operation_id
     LEFT JOIN refunds r ON r.operation_id = a.operation_id
@@ -51,6 +53,8 @@ class Consent(NamedTuple):
 
     Attributes:
         until: when the question was closed.
+        asked: when it was asked: the order as it was then is what was seen.
+        entitled: whether this person may say yes: somebody else than who asks, with the right.
     """
 
     time: int
@@ -59,6 +63,8 @@ class Consent(NamedTuple):
     amount: int
     currency: str
     until: int
+    asked: int
+    entitled: bool
 
 
 class DecisionRequest:
@@ -82,7 +88,7 @@ def consider(rt: VirtualRuntime, world: World, approval_id: str) -> Any:
     if shown is None:
         world.answered(approval_id, "", "gone")  # somebody removed what was asked about
         return
-    question = Question._make((*shown[:-1], read(shown[-1])))
+    question = Question._make((*shown[:-2], *map(read, shown[-2:])))
     says = settings.answer(question.intent_id)
     if says == "nothing":
         world.answered(approval_id, question.intent_id, "nothing")
@@ -109,6 +115,9 @@ def _answer(rt: VirtualRuntime, world: World, question: Question, approve: bool)
                 question.amount,
                 question.currency,
                 question.expires_at,
+                question.asked_at,
+                permission(question.action) in settings.permissions
+                and settings.user_id != world.scenario.intent(question.intent_id).user_id,
             )
         )
     for attempt in range(TRIES):

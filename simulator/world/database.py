@@ -225,6 +225,7 @@ class VirtualDatabase:
     Attributes:
         up: whether it takes connections.
         changes: every committed change of an operation's state, in order.
+        times: of each change, in microseconds.
         tasks: every question to a human that was opened: (topic, reason).
         questions: ids of the questions to an approver.
         committed: called at the end of every transaction, with the changes that it made.
@@ -239,6 +240,7 @@ class VirtualDatabase:
         self.committed = committed
         self.up = True
         self.changes: list[Change] = []
+        self.times: list[int] = []
         self.tasks: list[tuple[str, str]] = []
         self.questions: list[str] = []
         self.holder: Life | None = None
@@ -317,6 +319,7 @@ class VirtualDatabase:
             self.store.questions = []
         if commit:
             self.changes += made
+            self.times += [int(self.clock.now)] * len(made)
             self.tasks += asked
             self.questions += questions
         self.committed(made if commit else [])

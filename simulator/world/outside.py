@@ -48,5 +48,5 @@ def cancel_and_pay(tx: Transaction, world: World, event: Outside) -> int | None:
     which = {"tenant_id": event.tenant_id, "order_id": event.order_id}
     tx.execute(PAID_BACK, {**which, "amount": left})
     if left:
-        world.provider.by_hand(event.order_id, event.tenant_id, left, "by hand")
+        world.provider.by_hand(event.order_id, event.tenant_id, left, "cancellation", booked=True)
     return left

@@ -26,6 +26,7 @@ __all__ = ["Effect", "Provider"]
 
 RETURNED = "the bank returned the money."
 NO_KEY = "400: an idempotency key is missing."
+DUPLICATE = "it looks like a duplicate."
 OTHER_PARAMETERS = "the idempotency key was used with other parameters."
 
 
@@ -78,6 +79,7 @@ class Provider:
     Attributes:
         ledger: what it paid, in order.
         declined: intents that it refused, definitely.
+        known: (tenant, order, microseconds) of money that went without us: when we knew of it.
         up: whether it takes connections.
     """
 
@@ -86,6 +88,7 @@ class Provider:
         self.settings = world.scenario.provider
         self.ledger: list[Effect] = []
         self.declined: set[str] = set()
+        self.known: list[tuple[str, str, int]] = []
         self.keys: dict[str, tuple[RefundOrder, Any, int]] = {}
         self.transfers: list[Transfer] = []
         self.sends: Counter[str] = Counter()
@@ -222,7 +225,9 @@ class Provider:
         if settings.duplicate_window is not None:
             since = int(self.world.clock.now) - microseconds(settings.duplicate_window)
             if any(e.amount == order.amount and e.time > since for e in of_order):
-                return self._decline(name, order, "it looks like a duplicate.")
+                # No word on what is owed: another one like it was paid just now.
+                self.world.note("provider", "declined", name, text=DUPLICATE)
+                return Declined(DUPLICATE, takes_for_duplicate=True)
         if settings.checks_balance:
             orders = self.world.scenario.orders
             captured = sum(each.captured for each in orders if (each.tenant_id, each.id) == which)
@@ -288,7 +293,9 @@ class Provider:
         effect = Effect(now, "", order_id, amount, currency, None, source, tenant_id)
         self.ledger.append(effect)
         world.note("provider", "effect", source, amount=amount, text=f"{order_id}, {source}")
-        if not booked:
+        if booked:
+            self.known.append((tenant_id, order_id, now))
+        else:
             kind = "disputed" if source == "chargeback" else "refunded"
             world.report(kind, effect, self._reference(len(self.ledger), amount, currency))
 

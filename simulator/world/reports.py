@@ -36,5 +36,8 @@ def deliver(rt: VirtualRuntime, settings: WebhookSettings, report: Report, secon
         except Silence:
             status = 0
         if status == OK:
+            if not report.intent_id:
+                known = (report.tenant_id, report.order_id, int(rt.world.clock.now))
+                rt.world.provider.known.append(known)
             return
         yield from rt.sleep(min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 20)))

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from simulator import Design, Scenario, designs, faults, replay
+from simulator.experiments.replay import store
 from simulator.experiments.verdict import (
     ALWAYS,
     AT_QUIESCENCE,
     INVARIANTS,
     Verdict,
+    judge,
     sentences,
 )
 from simulator.service import silence
 from simulator.service.answers import Answer, FromRecord
+from simulator.service.approval import Approval
+from simulator.service.authorization import AnyOrder, FromArguments
+from simulator.service.balance import NoBalance
+from simulator.service.keys import NoKey
 from simulator.service.outbox import Outbox
 from simulator.service.recovery import NoRecovery, SameKey
-from simulator.service.schemas import RefundRequest, Session, ToolCall, parse_refund
-from simulator.world.faults import Fault
-from simulator.world.scenario import USER, Intent, Order, ProviderSettings, Submission
+from simulator.service.schemas import FreeDict, RefundRequest, Session, ToolCall, parse_refund
+from simulator.service.webhooks import IgnoreWebhooks
+from simulator.world.approver import Consent
+from simulator.world.faults import Fault, Plan
+from simulator.world.provider import Effect
+from simulator.world.scenario import (
+    USER,
+    ApproverSettings,
+    Intent,
+    Order,
+    Outside,
+    ProviderSettings,
+    Submission,
+    WebhookSettings,
+)
+from simulator.world.settings import MANAGER
+from simulator.world.world import World
 
 SOMEBODY_ELSE = "deadbeef-1234-4abc-8def-000000009999"
 NOT_MINE = Scenario(
@@ -188,3 +209,228 @@ def test_every_judged_invariant_has_its_sentence() -> None:
     assert list(said) == list(INVARIANTS)
     assert all(sentence.endswith(".") for sentence in said.values())
     assert said["double_refund"] == "An intent was paid more than once."
+
+
+# Consent: somebody else's, with the right, in time, for exactly this, to the order as it was.
+
+LARGE = Scenario(
+    orders=(Order("ORD-7001", captured=7_500_00), Order("ORD-7002", captured=7_500_00)),
+    intents=(Intent("intent-1", order_id="ORD-7001", amount=6_000_00),),
+)
+REPORTING = ProviderSettings(webhooks=WebhookSettings())
+
+
+def judged(consents: Sequence[Consent], paid_at: int = 100, **changes: object) -> Verdict:
+    """A world in which one thing happened: $6,000 were paid. With other facts, by hand."""
+    with store() as database:
+        world = World(designs.NAIVE, LARGE, Plan(()), 0, database)
+        fields = {"order_id": "ORD-7001", "amount": 6_000_00, "currency": "USD"} | changes
+        (intent,) = LARGE.intents
+        effect = Effect(paid_at, "intent-1", key=None, tenant_id=intent.tenant_id, **fields)  # type: ignore[arg-type]
+        world.provider.ledger.append(effect)
+        world.consents += consents
+        return judge(world)
+
+
+YES = Consent(50, "intent-1", "ORD-7001", 6_000_00, "USD", until=200, asked=10, entitled=True)
+
+
+def test_a_consent_for_exactly_this_is_enough() -> None:
+    assert "unapproved_refund" not in judged([YES])
+
+
+@pytest.mark.parametrize(
+    "consents",
+    [
+        [],
+        [YES._replace(amount=6_000_01)],
+        [YES._replace(amount=5_999_99)],
+        [YES._replace(order_id="ORD-7002")],
+        [YES._replace(currency="EUR")],
+        [YES._replace(intent_id="intent-2")],
+        [YES._replace(entitled=False)],
+        [YES._replace(time=101)],  # after the payment
+        [YES._replace(amount=1), YES._replace(time=101)],  # two that are wrong are none
+    ],
+)
+def test_any_other_consent_is_none(consents: list[Consent]) -> None:
+    assert "unapproved_refund" in judged(consents)
+
+
+def test_a_good_consent_is_not_spoilt_by_a_bad_one_beside_it() -> None:
+    assert "unapproved_refund" not in judged([YES._replace(amount=1), YES])
+
+
+@pytest.mark.parametrize(
+    "approver",
+    [ApproverSettings(user_id=USER), ApproverSettings(permissions=frozenset({"refund:create"}))],
+)
+def test_whoever_may_not_consent_does_not_even_if_the_design_lets_him(
+    approver: ApproverSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from simulator.service import approval
+
+    assert replay(designs.SAFE, LARGE.but(approver=approver)).verdict == frozenset()
+    # A design to which every session is another manager's.
+    honest = approval.decide
+
+    def anybody(tx: Any, d: Any, later: Any, decision: Any, session: Session) -> Any:
+        right = frozenset({"refund:approve"})
+        manager = Session(MANAGER, session.tenant_id, right, session.intent_id)
+        return honest(tx, d, later, decision, manager)
+
+    monkeypatch.setattr(approval, "decide", anybody)
+    assert replay(designs.SAFE, LARGE.but(approver=approver)).verdict == {"unapproved_refund"}
+
+
+def test_a_consent_that_comes_late_is_none() -> None:
+    late = LARGE.but(approver=ApproverSettings(delay=90.0))
+    patient = Approval(lifetime=60.0, when_expired="approved")
+    assert replay(designs.SAFE.but(approval=patient), late).verdict == {"unapproved_refund"}
+    assert replay(designs.SAFE.but(approval=Approval(lifetime=60.0)), late).verdict == frozenset()
+    assert replay(designs.SAFE.but(approval=Approval(lifetime=91.0)), late).verdict == frozenset()
+
+
+def chargeback(at: float, provider: ProviderSettings = REPORTING) -> Scenario:
+    """The bank takes $1,000 of $7,500 back. The manager looks after 60 s, and says yes."""
+    out = Outside("chargeback", at=at, order_id="ORD-7001", amount=1_000_00)
+    return LARGE.but(outside=(out,), provider=provider)
+
+
+@pytest.mark.parametrize(("at", "paid"), [(30.0, 0), (90.0, 1)])
+def test_an_order_that_was_touched_since_the_question_is_not_what_was_consented_to(
+    at: float, paid: int
+) -> None:
+    stale = designs.SAFE.but(approval=Approval(revalidate=False))
+    run = replay(stale, chargeback(at))
+    assert run.verdict == (frozenset() if paid else {"unapproved_refund"})
+    safe = replay(designs.SAFE, chargeback(at))
+    assert safe.verdict == frozenset()
+    assert sum(safe.ledger.intent == "intent-1") == paid
+
+
+def test_what_nobody_told_us_or_not_yet_no_check_can_find() -> None:
+    silent = replay(designs.SAFE, chargeback(30.0, ProviderSettings()))
+    assert "unapproved_refund" not in silent.verdict
+    # Consent, chargeback, payment, and only then its report.
+    assert replay(designs.SAFE, chargeback(60.05)).verdict == frozenset()
+
+
+def test_what_was_sent_once_cannot_be_called_back() -> None:
+    lost = [faults.lose_request("provider.refund")]
+    run = replay(designs.SAFE, chargeback(60.3), lost)
+    assert run.verdict == frozenset()
+    assert list(run.ledger.intent) == ["", "intent-1"]
+
+
+def test_a_refusal_without_consent_is_true_and_one_with_it_is_not() -> None:
+    no = LARGE.but(approver=ApproverSettings(says=(("intent-1", "no"),)))
+    assert replay(designs.SAFE, no).verdict == frozenset()
+    small = no.but(consent_above=6_000)  # nobody has to be asked
+    assert replay(designs.SAFE, small).verdict == {"lost_refund"}
+    # Agreed to, and then given up at the first silence.
+    gives_up = designs.SAFE.but(on_silence=silence.failed)
+    run = replay(gives_up, LARGE, [faults.lose_request("provider.refund")])
+    assert run.verdict == {"lost_refund"}
+
+
+def test_a_refusal_of_an_order_that_changed_under_it_is_true() -> None:
+    late = [faults.pause("backend-1:begin", when="before", seconds=5)]
+    taken = Outside("chargeback", at=3.0, amount=100_00)
+    scenario = Scenario(
+        intents=(Intent("intent-1", amount=200_00),), outside=(taken,), provider=REPORTING
+    )
+    run = replay(designs.SAFE, scenario, late)
+    assert run.verdict == frozenset()
+    assert set(run.told.statement) == {"refused"}
+    before = replay(designs.SAFE, scenario)
+    assert set(before.told.statement) == {"done"}
+
+
+# Identity: what was injected.
+
+INJECTED = Scenario.injected_arguments()
+
+
+@pytest.mark.parametrize(
+    ("design", "number"),
+    [
+        (designs.SAFE.but(identity=FromArguments(), schema=FreeDict()), 0),
+        (designs.SAFE.but(ownership=AnyOrder()), 1),
+        (designs.SAFE.but(permission=lambda session: True), 2),
+    ],
+)
+def test_each_injection_is_unauthorized_where_its_own_safeguard_is_missing(
+    design: Design, number: int
+) -> None:
+    for each, submission in enumerate(INJECTED.submissions):
+        run = replay(design, INJECTED.but(submissions=(submission,)))
+        assert ("unauthorized_refund" in run.verdict) == (each == number)
+    assert replay(designs.SAFE, INJECTED).verdict == frozenset()
+
+
+def test_nothing_that_nobody_owes_may_be_paid_even_if_it_is_exactly_what_was_asked_for() -> None:
+    unowed = Scenario(intents=(Intent("intent-1", owed=False),))
+    assert replay(designs.SAFE, unowed).verdict == {"unauthorized_refund"}
+
+
+# Money that goes without us.
+
+
+@pytest.mark.parametrize(("at", "broken"), [(0.01, True), (60.0, False)])
+def test_what_was_taken_before_us_counts_and_what_is_taken_after_us_is_not_our_doing(
+    at: float, broken: bool
+) -> None:
+    taken = Outside("chargeback", at=at, amount=1)
+    scenario = Scenario.one_refund().but(outside=(taken,), provider=REPORTING)
+    unreserved = designs.SAFE.but(balance=NoBalance(), approval=Approval(revalidate=False))
+    assert ("over_refund" in replay(unreserved, scenario).verdict) == broken
+
+
+def test_a_cancellation_that_pays_too_much_has_read_our_wrong_books() -> None:
+    # Paid at 60 s while a refund that was taken for a failure is paid as well.
+    cancel = Outside("cancel", at=60.0)
+    scenario = Scenario(intents=(Intent("intent-1", amount=200_00),), outside=(cancel,))
+    lost = [faults.lose_response("provider.refund")]
+    gives_up = designs.SAFE.but(on_silence=silence.failed)
+    assert "over_refund" in replay(gives_up, scenario, lost).verdict
+    assert replay(designs.SAFE, scenario, lost).verdict == frozenset()
+
+
+def test_what_the_bank_took_is_in_the_books_as_disputed() -> None:
+    taken = Outside("chargeback", at=60.0, amount=100_00)
+    scenario = Scenario(
+        intents=(Intent("intent-1", amount=200_00),), outside=(taken,), provider=REPORTING
+    )
+    assert replay(designs.SAFE, scenario).verdict == frozenset()
+    deaf = designs.SAFE.but(webhook=IgnoreWebhooks())
+    assert replay(deaf, scenario).verdict == {"books_differ"}
+
+
+# A human who is needed.
+
+
+@pytest.mark.parametrize(
+    ("scenario", "needed"),
+    [
+        (Scenario.poisoned_event(), True),
+        (Scenario.one_refund().but(provider=ProviderSettings(errors=1)), True),
+        (Scenario.one_refund().but(provider=ProviderSettings(errors=1, semantics="ietf")), True),
+        (
+            Scenario.one_refund().but(provider=ProviderSettings(errors=1, semantics="stripe-v2")),
+            False,
+        ),
+    ],
+)
+def test_a_human_is_needed_where_no_time_mends_it(scenario: Scenario, needed: bool) -> None:
+    run = replay(designs.SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert len(run.tasks) == needed
+    asks_soon = designs.SAFE.but(recovery=SameKey(horizon=0.5))
+    assert ("needless_task" in replay(asks_soon, scenario).verdict) == (not needed)
+
+
+def test_a_request_without_the_key_that_was_asked_for_is_no_true_refusal() -> None:
+    asks_for_keys = Scenario.one_refund().but(provider=ProviderSettings(semantics="ietf"))
+    assert "lost_refund" in replay(designs.SAFE.but(key=NoKey()), asks_for_keys).verdict
+    assert replay(designs.SAFE, asks_for_keys).verdict == frozenset()

@@ -8,10 +8,18 @@ from typing import Any
 import pytest
 
 from simulator.service.answers import Answer
-from simulator.service.errors import Declined, RateLimited, Silence
-from simulator.service.payment import FindRefund, RefundOrder
+from simulator.service.designs import SAFE
+from simulator.service.errors import Declined, InProgress, RateLimited, ServerError, Silence
+from simulator.service.payment import Accepted, CameToNothing, FindRefund, RefundOrder
 from simulator.world import faults
-from simulator.world.scenario import AgentSettings, Intent, ProviderSettings, Scenario
+from simulator.world.scenario import (
+    AgentSettings,
+    Intent,
+    Outside,
+    ProviderSettings,
+    Scenario,
+    Submission,
+)
 
 ONCE = Scenario.one_refund().but(
     intents=(Intent("intent-1"), Intent("intent-2", owed=False)),
@@ -293,3 +301,215 @@ def test_messages_and_work_take_the_time_that_the_scenario_says(ask: Case) -> No
         e.time for e in made.trace if (e.kind, e.process, e.what) == ("arrive", "backend-1", REFUND)
     ]
     assert answered == 20_000 + 1_300_000
+
+
+# What a key means: Stripe's first and second interface, the IETF's draft, and nothing.
+
+V1, V2, IETF, NONE = "stripe-v1", "stripe-v2", "ietf", "none"
+
+
+@pytest.mark.parametrize("semantics", [V1, V2, IETF])
+def test_a_success_is_replayed_under_every_meaning_of_a_key(semantics: str, ask: Case) -> None:
+    made, heard = ask(order("k"), order("k"), semantics=semantics)
+    assert amounts(made) == [500_00]
+    assert heard[0] == heard[1]
+
+
+def test_where_keys_mean_nothing_every_request_is_paid(ask: Case) -> None:
+    made, heard = ask(order("k"), order("k"), order("k", amount=1), semantics=NONE)
+    assert amounts(made) == [500_00, 500_00, 1]
+    assert not [each for each in heard if isinstance(each, Exception)]
+
+
+@pytest.mark.parametrize("semantics", [V1, V2, IETF])
+def test_other_parameters_under_a_key_are_refused(semantics: str, ask: Case) -> None:
+    made, heard = ask(order("k"), order("k", amount=1), semantics=semantics)
+    assert amounts(made) == [500_00]
+    assert isinstance(heard[1], Declined)
+
+
+@pytest.mark.parametrize("semantics", [V1, IETF])
+@pytest.mark.parametrize(("when", "paid"), [("before", 0), ("after", 1)])
+def test_a_stored_500_is_replayed_for_the_life_of_its_key(
+    when: str, paid: int, semantics: str, ask: Case
+) -> None:
+    settings = {"semantics": semantics, "errors": 1, "error_when": when, "key_lifetime": 60.0}
+    made, heard = ask(order("k"), 30, order("k"), 31, order("k"), **settings)
+    assert [type(each) for each in heard[:2]] == [ServerError, ServerError]
+    assert heard[2].startswith(f"REF-{paid + 1}")  # forgotten: a request like the first
+    assert len(amounts(made)) == paid + 1
+
+
+def test_failed_work_is_tried_again_under_the_same_key(ask: Case) -> None:
+    made, heard = ask(*[order("k")] * 4, semantics=V2, errors=2)
+    assert [type(each) for each in heard] == [ServerError, ServerError, str, str]
+    assert amounts(made) == [500_00]
+    assert heard[2] == heard[3]
+
+
+def test_done_work_is_not_done_again_also_when_its_answer_was_a_500(ask: Case) -> None:
+    made, heard = ask(order("k"), order("k"), semantics=V2, errors=1, error_when="after")
+    assert isinstance(heard[0], ServerError)
+    assert heard[1].startswith("REF-1")
+    assert amounts(made) == [500_00]
+
+
+def test_a_decline_is_failed_work_too_and_is_looked_at_again(ask: Case) -> None:
+    made, heard = ask(order("k"), order("k"), semantics=V2, declines=frozenset({"intent-1"}))
+    assert [type(each) for each in heard] == [Declined, Declined]
+    assert [e.kind for e in made.trace if e.kind in ("declined", "replayed")] == ["declined"] * 2
+
+
+def test_a_missing_key_is_an_error_to_one_who_asks_for_keys_and_moves_nothing(ask: Case) -> None:
+    made, heard = ask(order(), order("k"), semantics=IETF)
+    assert isinstance(heard[0], Declined)
+    assert heard[0].reason.startswith("400")
+    assert amounts(made) == [500_00]
+
+
+@pytest.mark.parametrize("semantics", [V1, V2, NONE])
+def test_others_take_a_request_without_a_key(semantics: str, ask: Case) -> None:
+    made, _ = ask(order(), semantics=semantics)
+    assert amounts(made) == [500_00]
+
+
+def test_a_missing_key_refuses_a_request_and_not_the_refund(ask: Case) -> None:
+    made, _ = ask(order(), semantics=IETF)
+    assert made.provider.declined == set()
+
+
+@pytest.mark.parametrize(
+    ("semantics", "second", "paid"),
+    [(V1, InProgress, 1), (V2, InProgress, 1), (IETF, InProgress, 1), (NONE, str, 2)],
+)
+def test_a_request_whose_key_is_being_worked_on_is_not_carried_out(
+    semantics: str, second: type, paid: int, ask: Case
+) -> None:
+    # Late by 2.2 s, the first is at work from 2.27 s on; the second arrives at 2.37 s.
+    late = faults.delay_request(REFUND, seconds=2.2)
+    settings = {"semantics": semantics, "work": 0.5}
+    made, heard = ask(order("k"), 0.3, order("k"), on=(late,), **settings)
+    assert isinstance(heard[0], Silence)
+    assert type(heard[1]) is second
+    assert amounts(made) == [500_00] * paid
+
+
+@pytest.mark.parametrize("semantics", [V1, V2, IETF])
+def test_each_meaning_forgets_a_key_when_its_life_is_over(semantics: str, ask: Case) -> None:
+    made, _ = ask(order("k"), 61, order("k"), key_lifetime=60.0, semantics=semantics)
+    assert amounts(made) == [500_00] * 2
+
+
+@pytest.mark.parametrize(("when", "paid"), [("before", 1), ("after", 3)])
+def test_errors_are_counted_by_intent_whatever_the_key(when: str, paid: int, ask: Case) -> None:
+    made, heard = ask(order("a"), order("b"), order("c"), errors=2, error_when=when)
+    assert [type(each) for each in heard] == [ServerError, ServerError, str]
+    assert len(amounts(made)) == paid
+
+
+# Accepted now, paid later, or returned.
+
+LATER: dict[str, Any] = {"settles_after": 60.0}
+RETURNED: dict[str, Any] = {"settles_after": 60.0, "fails_to_settle": frozenset({"intent-1"})}
+
+
+@pytest.mark.parametrize("semantics", [V1, V2, IETF])
+def test_what_is_accepted_moves_money_later_and_only_once(semantics: str, ask: Case) -> None:
+    made, heard = ask(order("k"), 30, order("k"), 31, order("k"), semantics=semantics, **LATER)
+    assert [type(each) for each in heard] == [Accepted, Accepted, str]
+    (effect,) = made.provider.ledger
+    assert effect.time == 60_000_000 + 20_000 + 150_000
+
+
+def test_the_look_up_says_how_it_stands(ask: Case) -> None:
+    made, heard = ask(FIND, order("k"), FIND, 61, FIND, **LATER)
+    assert [type(each) for each in heard] == [type(None), Accepted, Accepted, str]
+    assert amounts(made) == [500_00]
+
+
+@pytest.mark.parametrize("semantics", [V1, V2, IETF])
+def test_what_the_bank_returned_is_refused_when_it_comes_again_and_said_when_asked(
+    semantics: str, ask: Case
+) -> None:
+    made, heard = ask(order("k"), FIND, 61, order("k"), FIND, semantics=semantics, **RETURNED)
+    assert [type(each) for each in heard] == [Accepted, Accepted, Declined, CameToNothing]
+    assert amounts(made) == []
+    assert made.provider.declined == {"intent-1"}
+
+
+def test_without_a_key_what_is_accepted_twice_is_paid_twice(ask: Case) -> None:
+    made, heard = ask(order(), order(), 61, **LATER)
+    assert [type(each) for each in heard] == [Accepted, Accepted]
+    assert amounts(made) == [500_00] * 2
+
+
+# The provider's own rules.
+
+
+@pytest.mark.parametrize(("wait", "paid"), [(3599.0, 1), (3601.0, 2)])
+def test_an_equal_amount_on_one_order_looks_like_a_duplicate_for_a_while(
+    wait: float, paid: int, ask: Case
+) -> None:
+    # Case B33: whatever its key.
+    made, heard = ask(order("a"), wait, order("b"), duplicate_window=3600.0)
+    assert len(amounts(made)) == paid
+    assert isinstance(heard[1], Declined) == (paid == 1)
+
+
+def test_another_amount_is_no_duplicate_and_a_replay_is_none_either(ask: Case) -> None:
+    made, heard = ask(order("a"), order("b", amount=1), order("a"), duplicate_window=3600.0)
+    assert amounts(made) == [500_00, 1]
+    assert heard[2] == heard[0]
+
+
+@pytest.mark.parametrize(("checks", "paid"), [(True, [300_00]), (False, [300_00, 300_00])])
+def test_a_provider_may_refuse_more_than_was_captured(
+    checks: bool, paid: list[int], ask: Case
+) -> None:
+    asked = order("a", amount=300_00), order("b", amount=300_00)
+    made, heard = ask(*asked, checks_balance=checks)
+    assert amounts(made) == paid
+    assert isinstance(heard[1], Declined) == checks
+
+
+def test_all_that_was_captured_may_go_back(ask: Case) -> None:
+    made, _ = ask(order("a", amount=300_00), order("b", amount=200_00), checks_balance=True)
+    assert amounts(made) == [300_00, 200_00]
+
+
+@pytest.mark.parametrize("rule", [{"duplicate_window": 3600.0}, {"checks_balance": True}])
+def test_two_tenants_orders_of_one_number_are_two_orders_to_it(
+    rule: dict[str, Any], world: Any
+) -> None:
+    scenario = Scenario.two_tenants_one_key().but(provider=ProviderSettings(**rule))
+    made = world(SAFE, scenario=scenario)
+    assert [effect.tenant_id for effect in made.provider.ledger] == [
+        intent.tenant_id for intent in scenario.intents
+    ]
+
+
+def test_what_one_tenant_captured_pays_for_no_other_tenants_order(world: Any, pipe: Any) -> None:
+    heard: list[Any] = []
+
+    def handle(rt: Any, design: Any, call: Any, session: Any) -> Any:
+        try:
+            asked = RefundOrder(session.intent_id, "ORD-1001", 800_00, "USD", session.intent_id)
+            heard.append((yield from rt.call(REFUND, asked, timeout=2.0)))
+        except Declined as error:
+            heard.append(error)
+        return Answer("verifying", "later")
+
+    scenario = Scenario.two_tenants_one_key()
+    world(pipe(handle), scenario=scenario.but(provider=ProviderSettings(checks_balance=True)))
+    assert [type(each) for each in heard] == [Declined, Declined]
+
+
+def test_what_went_by_hand_counts_towards_what_was_captured(world: Any) -> None:
+    scenario = Scenario.one_refund().but(
+        submissions=(Submission("intent-1", at=60.0),),
+        outside=(Outside("refund", at=1.0, amount=1),),
+        provider=ProviderSettings(checks_balance=True),
+    )
+    made = world(SAFE, scenario=scenario)
+    assert [effect.source for effect in made.provider.ledger] == ["by hand"]
+    assert made.told[-1].kind == "refused"

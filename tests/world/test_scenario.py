@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from simulator.experiments.replay import replay
+from simulator.service.designs import RESERVED, SAFE
 from simulator.service.schemas import parse_refund
+from simulator.world import faults
 from simulator.world.scenario import (
     TENANT,
     USER,
@@ -140,3 +143,86 @@ def test_the_session_says_who_asks_and_for_which_intent() -> None:
 def test_an_unknown_intent_has_no_session() -> None:
     with pytest.raises(ValueError, match="has no intent"):
         Scenario.one_refund().session("intent-9")
+
+
+# What a submission may put into the call.
+
+
+def test_what_is_injected_is_written_into_the_call_or_over_what_was_there() -> None:
+    scenario = Scenario.one_refund()
+    plain = scenario.call(Submission("intent-1"))
+    more = {"tenant_id": "other", "amount": "1.00"}
+    call = scenario.call(Submission("intent-1", arguments=more))
+    assert call.arguments == {**plain.arguments, **more}
+    assert call.call_id == plain.call_id
+
+
+def test_another_tool_gets_its_arguments_and_none_of_a_refunds() -> None:
+    call = Scenario.one_refund().call(
+        Submission("intent-1", tool="order_lookup", arguments={"order_id": "ORD-1001"})
+    )
+    assert call.name == "order_lookup"
+    assert dict(call.arguments) == {"order_id": "ORD-1001"}
+
+
+def test_what_the_model_wrote_cannot_be_changed_by_who_reads_it() -> None:
+    call = Scenario.one_refund().call(Submission("intent-1", arguments={"a": 1}))
+    with pytest.raises(TypeError):
+        call.arguments["a"] = 2
+
+
+def test_the_permissions_of_a_session_are_those_of_its_intent() -> None:
+    reader = frozenset({"order:read"})
+    scenario = Scenario(intents=(Intent("intent-1", permissions=reader),))
+    assert scenario.session("intent-1").permissions == reader
+
+
+# The ready ones, under the safe design: what they are there for.
+
+AGAIN = pytest.mark.parametrize("seed", [0, 1])
+
+
+@AGAIN
+def test_whoever_is_asked_once_is_not_asked_again(seed: int) -> None:
+    lost = [faults.lose_response("tool.issue_refund")]
+    run = replay(SAFE, Scenario.asked_once(), lost, seed)
+    assert run.verdict == frozenset()
+    assert [step.nth for step in run.steps if step.name == "agent:tool.issue_refund"] == [1]
+    # It has no answer, and by then the customer has read the follow-up.
+    assert list(run.told.statement) == ["done"]
+    assert [event.text for event in run.trace if event.what == "verifying"]
+
+
+@AGAIN
+def test_of_injected_arguments_nothing_is_paid(seed: int) -> None:
+    run = replay(SAFE, Scenario.injected_arguments(), (), seed)
+    assert run.verdict == frozenset()
+    assert run.ledger.empty
+    assert list(run.told.statement) == ["refused"] * 3
+
+
+@AGAIN
+def test_what_the_bank_returns_is_told_as_refused_after_two_days(seed: int) -> None:
+    run = replay(SAFE, Scenario.returned_by_the_bank(), (), seed)
+    assert run.verdict == frozenset()
+    assert run.ledger.empty
+    assert run.time_to_answer["intent-1"] == pytest.approx(48 * 3600, abs=2.0)
+
+
+@AGAIN
+def test_a_poisoned_event_kills_its_workers_is_set_aside_and_the_good_one_is_paid(
+    seed: int,
+) -> None:
+    run = replay(SAFE, Scenario.poisoned_event(), (), seed)
+    assert run.verdict == frozenset()
+    assert list(run.ledger.intent) == ["intent-2"]
+    assert len(run.tasks) == 1
+    deaths = [event for event in run.trace if event.kind == "crash"]
+    assert len(deaths) == 8  # as many claims as SAFE allows
+    assert all(event.process.startswith("worker") for event in deaths)
+
+
+def test_poison_kills_a_backend_that_sends_it_as_well() -> None:
+    run = replay(RESERVED, Scenario.poisoned_event())
+    assert {event.process for event in run.trace if event.kind == "crash"} == {"backend-1"}
+    assert list(run.ledger.intent) == ["intent-2"]
