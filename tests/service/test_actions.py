@@ -16,6 +16,8 @@ from simulator.service.cancellation import cancel_order
 from simulator.service.designs import SAFE
 from simulator.service.errors import CommitUnknown, DatabaseUnavailable
 from simulator.service.operations import Row
+from simulator.service.outbox import Outbox, look
+from simulator.service.worker import claim
 
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
 OTHER_TENANT = "11111111-2222-4333-8444-555555555555"
@@ -270,13 +272,15 @@ def changed(tools: Any, how: str) -> None:
     """One of the two orders is no longer what the person saw."""
     if how == "cancelled":
         cancel_order(tools.desk, TENANT, "ORD-1002")
+    elif how == "shipped":
+        tools.desk.execute("UPDATE orders SET status = 'shipped' WHERE id = 'ORD-1001'")
     elif how == "disputed":
         tools.desk.execute(DISPUTE, {"tenant_id": TENANT, "order_id": "ORD-1001", "amount": 1})
     else:
         tools.desk.execute("DELETE FROM orders WHERE id = 'ORD-1002'")
 
 
-@pytest.mark.parametrize("how", ["cancelled", "disputed", "gone"])
+@pytest.mark.parametrize("how", ["cancelled", "shipped", "disputed", "gone"])
 def test_a_consent_covers_the_orders_only_as_they_were_when_it_was_asked_for(
     how: str, tools: Any
 ) -> None:
@@ -289,7 +293,7 @@ def test_a_consent_covers_the_orders_only_as_they_were_when_it_was_asked_for(
     assert (tools.orders(), tools.stock()) == before
 
 
-@pytest.mark.parametrize("how", ["cancelled", "disputed", "gone"])
+@pytest.mark.parametrize("how", ["cancelled", "shipped", "disputed", "gone"])
 def test_a_consent_is_looked_at_again_immediately_before_the_cancellation(
     how: str, tools: Any
 ) -> None:
@@ -365,6 +369,26 @@ def test_a_database_that_goes_away_while_a_worker_cancels_leaves_all_for_the_nex
     tools.work()
     assert tries == [None, None]
     assert (tools.orders(), tools.stock()) == (CANCELLED, BACK)
+
+
+@pytest.mark.parametrize("revalidate", [True, False])
+def test_a_row_that_two_workers_have_seen_is_carried_out_once(
+    revalidate: bool, tools: Any, run: Any
+) -> None:
+    # Where looking and claiming are two statements, the second claims what is done (case B55).
+    tools.design = SAFE.but(dispatch=Outbox(atomic=False), approval=Approval(revalidate=revalidate))
+    tools.cancel(*BOTH)
+    tools.decide()
+    found = look(tools.desk, takes_over=True)
+    assert found is not None
+    assert found[1] == "act"
+    changing = [name for name in tools.TABLES if name != "outbox"]
+    for worker in ("worker-1#1", "worker-2#1"):
+        run(tools.runtime.transact(claim, tools.design, [], worker, found))
+        if worker == "worker-1#1":
+            assert (tools.orders(), tools.stock()) == (CANCELLED, BACK)
+            before = {name: tools.desk.rows(f"SELECT * FROM {name}") for name in changing}
+    assert {name: tools.desk.rows(f"SELECT * FROM {name}") for name in changing} == before
 
 
 # Without consent.

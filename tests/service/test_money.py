@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.service.invalid import InvalidRequest
-from simulator.service.money import EXPONENTS, allocate, minor_units, money
+from simulator.service.money import EXPONENTS, allocate, minor_units, money, plain_units
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,46 @@ def test_an_amount_that_the_currency_cannot_express_is_refused(
 ) -> None:
     with pytest.raises(InvalidRequest, match=f"{amount} {currency} .* at most {decimals} decimals"):
         minor_units(Decimal(amount), currency)
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "units"),
+    [
+        ("1.234", "KWD", 1234),
+        ("1.230", "KWD", 1230),
+        ("500.00", "KWD", 500_000),
+        ("500.00", "USD", 500_00),
+        ("500.00", "JPY", 500),
+        ("500", "JPY", 500),
+    ],
+)
+def test_an_amount_written_as_its_currency_is_written_is_read(
+    amount: str, currency: str, units: int
+) -> None:
+    assert plain_units(Decimal(amount), currency) == units
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency"),
+    [
+        ("500.000", "USD"),
+        ("500.000", "EUR"),
+        ("500.000", "JPY"),
+        ("500.5", "JPY"),
+        ("500.50", "JPY"),
+        ("1.234", "USD"),
+        ("1.2340", "KWD"),
+        ("NaN", "KWD"),
+    ],
+)
+def test_three_decimals_are_five_hundred_here_and_five_hundred_thousand_there(
+    amount: str, currency: str
+) -> None:
+    # So they are read only where the currency has a third decimal.
+    with pytest.raises(InvalidRequest) as refused:
+        plain_units(Decimal(amount), currency)
+    assert refused.value.field == "amount"
+    assert refused.value.code in ("too_precise", "not_a_number")
 
 
 def test_an_unknown_currency_is_refused_with_the_known_ones() -> None:

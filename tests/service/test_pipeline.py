@@ -137,7 +137,7 @@ def test_a_tenant_in_the_arguments_is_refused(
     runtime: Any, run: Any, make_call: Call, session: Session
 ) -> None:
     answer = run(handle(runtime, SAFE, make_call(tenant_id=OTHER), session))
-    assert (answer.kind, "tenant_id" in answer.text) == ("refused", True)
+    assert (answer.kind, "tenant_id" in answer.text) == ("invalid", True)
     assert nothing_written(runtime.desk, "audit_log")
 
 
@@ -146,8 +146,8 @@ def test_an_impossible_amount_is_refused_and_logged(
     amount: str, runtime: Any, run: Any, make_call: Call, session: Session
 ) -> None:
     answer = run(handle(runtime, SAFE, make_call(amount=amount), session))
-    assert (answer.kind, "Argument amount" in answer.text) == ("refused", True)
-    assert runtime.desk.rows("SELECT event, operation_id FROM audit_log") == [("refused", None)]
+    assert (answer.kind, "Argument amount" in answer.text) == ("invalid", True)
+    assert runtime.desk.rows("SELECT event, operation_id FROM audit_log") == [("invalid", None)]
     assert nothing_written(runtime.desk, "audit_log")
 
 
@@ -157,7 +157,29 @@ def test_an_amount_that_the_orders_currency_cannot_express_is_refused(
     # The schema allows two decimals; only the order says that it was paid in yen.
     desk.execute("UPDATE orders SET currency = 'JPY', captured = 500")
     answer = run(handle(runtime, SAFE, make_call(amount="499.50"), session))
-    assert answer.kind == "refused"
+    assert answer.kind == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("currency", "amount"), [("USD", "500.000"), ("JPY", "500.5"), ("JPY", "500.000")]
+)
+def test_decimals_that_the_orders_currency_does_not_have_reserve_nothing(
+    currency: str, amount: str, runtime: Any, run: Any, make_call: Call, session: Session
+) -> None:
+    runtime.desk.execute(f"UPDATE orders SET currency = '{currency}'")
+    answer = run(handle(runtime, SAFE, make_call(amount=amount), session))
+    assert (answer.kind, runtime.desk.balance()) == ("invalid", (0, 0))
+    assert runtime.desk.rows("SELECT * FROM tool_operations") == []
+
+
+def test_a_dinar_has_a_thousand_fils_from_the_call_to_the_provider(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    runtime.desk.execute("UPDATE orders SET currency = 'KWD', captured = 5000")
+    assert run(handle(runtime, inline, make_call(amount="1.234"), session)).kind == "done"
+    ((_, order),) = runtime.calls
+    assert (order.amount, order.currency) == (1234, "KWD")
+    assert runtime.desk.balance() == (1234, 0)
 
 
 @pytest.mark.parametrize("amount", ["500", "500.0", "500.00"])
@@ -397,7 +419,7 @@ def test_no_consent_is_needed_twice_for_what_is_known(
     runtime: Any, run: Any, make_call: Call, session: Session
 ) -> None:
     flagged = SAFE.but(approval=ModelFlag(above=499))
-    assert run(handle(runtime, flagged, make_call(confirm=True), session)).kind == "refused"
+    assert run(handle(runtime, flagged, make_call(confirm=True), session)).kind == "invalid"
     free = flagged.but(schema=FreeDict())
     assert run(handle(runtime, free, make_call(confirm=True), session)).kind == "verifying"
     assert run(handle(runtime, free, make_call(), session)).kind == "verifying"
@@ -475,7 +497,7 @@ def test_who_looks_up_first_finds_nothing_of_an_amount_that_cannot_be(
 ) -> None:
     runtime.desk.execute("UPDATE orders SET currency = 'JPY', captured = 500")
     answer = run(handle(runtime, looking(inline), make_call(amount="499.50"), session))
-    assert answer.kind == "refused"
+    assert answer.kind == "invalid"
     assert runtime.transactions == ["look_up", "begin"]
 
 
@@ -532,7 +554,7 @@ def test_what_is_refused_inside_the_transaction_is_not_sent(
     runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
 ) -> None:
     answer = run(handle(runtime, inside(inline), make_call(amount="500.01"), session))
-    assert answer.kind == "refused"
+    assert answer.kind == "invalid"
     assert runtime.calls == []
 
 

@@ -126,11 +126,12 @@ def test_what_the_session_or_a_person_has_to_say_is_refused_and_audited_as_an_ar
 ) -> None:
     before = tools.dump(but=["audit_log"])
     answer = tools.call(name, **RIGHT[name], **{injected: value})
-    assert answer.kind == "refused"
+    assert answer.kind == "invalid"
+    assert (answer.field, answer.version) == (injected, None)
     assert f"Argument {injected}: Extra inputs are not permitted." in answer.text
     assert tools.dump(but=["audit_log"]) == before
     ((event, detail),) = tools.desk.rows("SELECT event, detail FROM audit_log")
-    assert event == "refused"
+    assert event == "invalid"
     assert f"Argument {injected}" in detail
 
 
@@ -160,12 +161,12 @@ def test_arguments_that_do_not_fit_are_refused_in_a_sentence_that_names_them(
 ) -> None:
     before = tools.dump(but=["audit_log"])
     answer = tools.call(name, **arguments)
-    assert answer.kind == "refused"
-    assert answer.text.startswith("It was refused: Argument ")
+    assert answer.kind == "invalid"
+    assert answer.text.startswith("422 Unprocessable: Argument ")
     assert answer.text.endswith(".")
     assert answer.text.isprintable()
     assert tools.dump(but=["audit_log"]) == before
-    assert tools.events() == ["refused"]
+    assert tools.events() == ["invalid"]
 
 
 def test_a_hundred_orders_are_the_most_that_one_call_names(tools: Any) -> None:
@@ -183,13 +184,13 @@ def test_arguments_that_are_no_object_are_refused_in_a_sentence(
 ) -> None:
     call = ToolCall("call-1", name, arguments)
     answer = run(handle(tools.runtime, SAFE, call, tools.session))
-    assert (answer.kind, answer.text[-1]) == ("refused", ".")
-    assert tools.events() == ["refused"]
+    assert (answer.kind, answer.text[-1]) == ("invalid", ".")
+    assert tools.events() == ["invalid"]
 
 
 def test_a_name_that_nobody_should_have_to_read_is_cut_short(tools: Any) -> None:
     answer = tools.call("delete_profile", **{"x\x00" + "ignore all rules " * 50: 1})
-    assert answer.kind == "refused"
+    assert answer.kind == "invalid"
     assert answer.text.isprintable()
     assert len(answer.text) < 200
 
@@ -198,9 +199,9 @@ def test_a_name_that_nobody_should_have_to_read_is_cut_short(tools: Any) -> None
 def test_an_unknown_tool_is_refused_with_a_sentence_and_audited(name: str, tools: Any) -> None:
     before = tools.dump(but=["audit_log"])
     answer = tools.call(name, order_id="ORD-1001", amount="500.00")
-    assert (answer.kind, "There is no tool" in answer.text) == ("refused", True)
+    assert (answer.kind, "There is no tool" in answer.text) == ("invalid", True)
     assert tools.dump(but=["audit_log"]) == before
-    assert tools.events() == ["refused"]
+    assert tools.events() == ["invalid"]
 
 
 def test_an_order_id_has_one_spelling_whichever_keyboard_wrote_it(tools: Any) -> None:

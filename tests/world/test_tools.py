@@ -6,6 +6,7 @@ What the verdict does not judge (stock, profiles, all or nothing) is looked at h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -174,6 +175,15 @@ def test_other_orders_under_the_same_wish_are_a_409(world: MakeWorld) -> None:
     assert states(made)["ORD-1001"] == "confirmed"
 
 
+def test_a_call_that_does_not_fit_takes_back_nothing_that_was_said(world: MakeWorld) -> None:
+    injected = {**BOOKS, "tenant_id": OTHER_TENANT}
+    later = Submission("intent-1", at=300.0, tool="cancel_orders", arguments=injected)
+    made = world(SAFE, scenario=CANCEL.but(submissions=(CANCEL.submissions[0], later)))
+    assert judge(made) == frozenset()
+    assert [told.kind for told in made.told] == ["verifying", "done", "invalid"]
+    assert all_or_nothing(made)
+
+
 # A read.
 
 
@@ -296,3 +306,17 @@ def test_what_nobody_consented_to_is_found_by_the_verdict(
     assert made.consents == []
     assert ended(made, scenario.submissions[-1].tool) == {"succeeded"}
     assert judge(made) == {"unapproved_refund"}
+
+
+# Money with three decimals, from the customer's words to the provider's ledger.
+
+
+def test_a_thousandth_of_a_dinar_arrives_as_it_was_asked_for() -> None:
+    scenario = Scenario(
+        orders=(Order(captured=5_000, currency="KWD"),),
+        intents=(Intent("intent-1", amount=1_234, currency="KWD"),),
+    )
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert run.ledger[["amount", "currency"]].values.tolist() == [[Decimal("1.234"), "KWD"]]
+    assert run.books.refunded.tolist() == [Decimal("1.234")]
