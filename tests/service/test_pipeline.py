@@ -554,7 +554,7 @@ def test_what_is_refused_inside_the_transaction_is_not_sent(
     runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
 ) -> None:
     answer = run(handle(runtime, inside(inline), make_call(amount="500.01"), session))
-    assert answer.kind == "invalid"
+    assert answer.kind == "refused"
     assert runtime.calls == []
 
 
