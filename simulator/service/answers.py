@@ -90,8 +90,8 @@ def _without_record(begun: str, row: Row | None) -> Answer | None:
         return CONFLICT
     if begun == "invalid" and row is not None and row.result is not None:
         said = row.result
-        text = f"422 Unprocessable: {said['detail']}"
-        return Answer("invalid", text, field=said["field"], code=said["code"])
+        text = f"422 Unprocessable: {said.get('detail', 'it cannot be read.')}"
+        return Answer("invalid", text, field=said.get("field"), code=said.get("code"))
     if begun == "denied":
         return _refused("403 Forbidden.")
     if begun == "refused" and row is None:

@@ -182,7 +182,7 @@ def test_a_tool_that_is_not_on_the_list_is_refused_and_logged() -> None:
     run = replay(designs.SAFE, wrong)
     assert run.verdict == frozenset()
     assert run.ledger.empty
-    assert list(run.audit.event) == ["refused"]
+    assert list(run.audit.event) == ["invalid"]
     assert replay(ABLATED["schema"], wrong).verdict == {"unauthorized_refund"}
 
 
@@ -416,9 +416,12 @@ def test_attempts_deadline_and_budget_each_bound_the_sends() -> None:
 
 def test_the_safe_service_sends_a_bounded_number_of_times_and_then_asks_a_human() -> None:
     run = replay(designs.SAFE, ONE, [DARK], heal=False)
-    assert isinstance(designs.SAFE.retry, FullJitter)
+    assert isinstance(designs.SAFE.retry, Budget)
+    assert isinstance(designs.SAFE.retry.policy, Deadline)
+    policy = designs.SAFE.retry.policy.policy
+    assert isinstance(policy, FullJitter)
     quick = [time for time in sends(run) if time < 8 * 30.0]
-    assert len(quick) == designs.SAFE.retry.max_attempts == 8
+    assert len(quick) == policy.max_attempts == 8
     horizon, every = designs.SAFE.recovery.horizon, designs.SAFE.recovery.every
     assert horizon is not None
     assert every is not None
@@ -526,8 +529,8 @@ def test_a_session_that_does_not_clearly_allow_it_is_a_no(
     run = replay(designs.SAFE, scenario)
     assert run.verdict == frozenset()
     assert run.ledger.empty
-    assert told(run) == ["refused"]
-    assert set(run.audit.event) <= {"denied", "refused"}
+    assert told(run) in (["refused"], ["invalid"])
+    assert set(run.audit.event) <= {"denied", "invalid"}
     assert len(run.audit) == 1
     open_doors = designs.SAFE.but(
         schema=ABLATED["schema"].schema,
@@ -542,11 +545,13 @@ def test_a_session_that_does_not_clearly_allow_it_is_a_no(
 
 def test_an_approval_is_bound_to_one_operation_its_exact_request_and_state_and_used_once() -> None:
     with world_after(designs.SAFE, LARGE) as world:
-        ((digest, status, used, fingerprint),) = world.database.rows(
-            """SELECT digest, a.status, used_at IS NOT NULL, request_hash
-               FROM approvals a JOIN tool_operations o ON o.id = a.operation_id"""
+        ((bound_to, status, used, *fields),) = world.database.rows(
+            """SELECT digest, a.status, used_at IS NOT NULL, o.tenant_id, order_id, amount, currency
+               FROM approvals a JOIN tool_operations o ON o.id = a.operation_id
+               JOIN refunds r ON r.operation_id = o.id"""
         )
-        assert digest == f"{fingerprint}:1", "what is asked for, and the order's version"
+        covered = digest("refund", *fields, "", 1)
+        assert bound_to == covered, "exactly what is asked for, and the order's version"
         assert (status, used) == ("approved", 1)
     by_tool = replay(ABLATED["approval digest"], Scenario.approval_between())
     assert by_tool.verdict == {"unapproved_refund"}
@@ -600,9 +605,9 @@ def test_every_effect_and_every_refusal_has_its_audit_row(history: str) -> None:
     by_intent = {intent: set(rows.event) for intent, rows in run.audit.groupby("intent")}
     for effect in run.ledger[run.ledger.key.notna()].itertuples():
         assert any(event.endswith("->succeeded") for event in by_intent[effect.intent])
-    for word in run.told[run.told.statement.isin(("refused", "conflict"))].itertuples():
+    for word in run.told[run.told.statement.isin(("refused", "conflict", "invalid"))].itertuples():
         events = by_intent[word.intent]
-        assert events & {"denied", "refused", "conflict"} or any(
+        assert events & {"denied", "refused", "conflict", "invalid"} or any(
             event.endswith("->failed") for event in events
         )
 

@@ -892,7 +892,7 @@ APPROVAL = (
         asking_above(100).but(approval=ModelFlag(above=100), schema=FreeDict()),
         (),
         outcome=Outcome("500.00", "500.00", "done"),
-        right=Outcome("nothing", "0.00", "refused"),
+        right=Outcome("nothing", "0.00", "invalid"),
         breaks=broken("unapproved_refund"),
         safe=asking_above(100),
     ),
@@ -987,7 +987,7 @@ OTHERS = (
         SAFE.but(identity=FromArguments(), schema=FreeDict()),
         (),
         outcome=Outcome("40.00", "40.00", "done"),
-        right=Outcome("nothing", "0.00", "refused"),
+        right=Outcome("nothing", "0.00", "invalid"),
         breaks=broken("unauthorized_refund"),
     ),
     Incident(
