@@ -17,7 +17,7 @@ from simulator.experiments.verdict import (
     judge,
     sentences,
 )
-from simulator.service import silence
+from simulator.service import approval, silence
 from simulator.service.answers import Answer, FromRecord
 from simulator.service.approval import Approval
 from simulator.service.authorization import AnyOrder, FromArguments
@@ -268,8 +268,6 @@ def test_a_good_consent_is_not_spoilt_by_a_bad_one_beside_it() -> None:
 def test_whoever_may_not_consent_does_not_even_if_the_design_lets_him(
     approver: ApproverSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.service import approval
-
     assert replay(designs.SAFE, LARGE.but(approver=approver)).verdict == frozenset()
     # A design to which every session is another manager's.
     honest = approval.decide
