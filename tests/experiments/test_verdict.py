@@ -24,7 +24,7 @@ from simulator.service.authorization import AnyOrder, FromArguments
 from simulator.service.balance import NoBalance
 from simulator.service.keys import NoKey
 from simulator.service.outbox import Outbox
-from simulator.service.recovery import NoRecovery, SameKey
+from simulator.service.recovery import AskOnly, NoRecovery, SameKey
 from simulator.service.schemas import FreeDict, RefundRequest, Session, ToolCall, parse_refund
 from simulator.service.webhooks import IgnoreWebhooks
 from simulator.world.approver import Consent
@@ -314,6 +314,17 @@ def test_what_nobody_told_us_or_not_yet_no_check_can_find() -> None:
     assert replay(designs.SAFE, chargeback(60.05)).verdict == frozenset()
 
 
+def test_who_asks_when_the_report_was_booked_already_asks_about_the_order_as_it_is() -> None:
+    # The report is booked, but its receipt reaches the provider after the question was asked.
+    trouble = [
+        faults.pause("agent:tool.issue_refund", when="before_send", seconds=55),
+        faults.database_down("backend-1:begin", seconds=42),
+    ]
+    run = replay(designs.SAFE, chargeback(60.05), trouble)
+    assert run.verdict == frozenset()
+    assert list(run.ledger.intent) == ["", "intent-1"]
+
+
 def test_what_was_sent_once_cannot_be_called_back() -> None:
     lost = [faults.lose_request("provider.refund")]
     run = replay(designs.SAFE, chargeback(60.3), lost)
@@ -406,6 +417,17 @@ def test_what_the_bank_took_is_in_the_books_as_disputed() -> None:
 
 
 # A human who is needed.
+
+
+def test_where_keys_mean_nothing_a_lost_request_is_left_to_a_human() -> None:
+    # "Not found" is no proof, and a second send might be a second payment.
+    keyless = Scenario(provider=ProviderSettings(semantics="none"))
+    lost = [faults.lose_request("provider.refund")]
+    run = replay(designs.SAFE.but(recovery=AskOnly()), keyless, lost)
+    assert run.verdict == frozenset()
+    assert (len(run.ledger), len(run.tasks)) == (0, 1)
+    lost = [faults.lose_response("provider.refund")]
+    assert "double_refund" in replay(designs.SAFE, keyless, lost).verdict
 
 
 @pytest.mark.parametrize(
