@@ -47,7 +47,8 @@ class Facts:
         ours: payments that we asked for. paid: how many per intent.
         paid_on: minor units per (tenant, order), whoever moved them.
         never_heals: whether the scenario holds what no time mends: a poisoned event, an error
-            that the provider replays, a rule of its own against duplicates.
+            that the provider replays, keys that mean nothing, a rule of its own against
+            duplicates.
         refunds: ids of the intents for which the agent calls issue_refund.
         operations: (id, tenant, order, intent, status) as our database has them.
         tasked: ids of operations with an open question for a human.
@@ -70,9 +71,13 @@ class Facts:
             self.tasked = {row[0] for row in rows("SELECT operation_id FROM tasks")}
             self.operations = rows(OPERATIONS)
         provider = world.scenario.provider
+        forgets = provider.semantics == "none"  # what was lost cannot be told from what was not
         replays_errors = provider.errors > 0 and provider.semantics in ("stripe-v1", "ietf")
         self.never_heals = (
-            bool(world.scenario.poison) or replays_errors or provider.duplicate_window is not None
+            bool(world.scenario.poison)
+            or replays_errors
+            or forgets
+            or provider.duplicate_window is not None
         )
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
         self.refunds = world.scenario.refund_intents
@@ -128,16 +133,19 @@ class Facts:
             or intent.id in self.world.provider.declined
             or remaining < intent.amount
             or (self.needs_consent(intent) and not self.may_go(intent))
-            or self.changed(*order, self.world.submitted[intent.id], self.world.clock.now)
+            or any(
+                change[:2] == order and change.known >= self.world.submitted[intent.id]
+                for change in self.world.provider.changes
+            )
         )
 
     def changed(self, tenant: str, order: str, since: float, until: float) -> bool:
-        """Whether we came to know, between two times, of money of this order that went
-        without us. What nobody told us no check can find.
+        """Whether money of this order went without us between two times, and we knew of it.
+        What nobody told us no check can find.
         """
         return any(
-            known[:2] == (tenant, order) and since <= known[2] <= until
-            for known in self.world.provider.known
+            change[:2] == (tenant, order) and since <= change.time and change.known <= until
+            for change in self.world.provider.changes
         )
 
     def needs_consent(self, intent: Intent) -> bool:

@@ -62,7 +62,11 @@ class LiveTransaction:
 
 
 class OpenTransaction(LiveTransaction):
-    """A transaction that stays open from one call to the next; see `Runtime.open`."""
+    """A transaction that stays open from one call to the next; see `Runtime.open`.
+
+    Attributes:
+        connection: that it has for itself; None: it is over.
+    """
 
     connection: Any
 
@@ -149,16 +153,17 @@ class Database(ABC):
         Raises:
             DatabaseUnavailable: the database takes none; its statements raise it too.
         """
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is None:
-            connection = self.connect()
+        connection = self._take()
 
         def execute(statement: str, parameters: dict[str, Any]) -> Any:
+            if tx.connection is None:
+                raise DatabaseUnavailable("this transaction is over: it was rolled back")
             try:
                 return self.execute(connection, statement, parameters)
             except self.errors as error:
+                tx.connection = None
                 self.roll_back(connection)
+                self._give_back(connection)
                 raise self.meaning(error) from error
 
         tx = OpenTransaction(execute, self.stored_time, memory, dice)
@@ -166,6 +171,7 @@ class Database(ABC):
         try:
             self.begin(connection, reads=False)
         except self.errors as error:
+            self._give_back(connection)
             raise self.meaning(error) from error
         return tx
 
@@ -176,7 +182,9 @@ class Database(ABC):
             DatabaseUnavailable: it was rolled back, to let another go on or for lack of the
                 database. CommitUnknown: nobody knows.
         """
-        connection = tx.connection
+        connection, tx.connection = tx.connection, None
+        if connection is None:
+            raise DatabaseUnavailable("this transaction is over: it was rolled back")
         try:
             self.commit(connection)
         except self.errors as error:
@@ -185,9 +193,7 @@ class Database(ABC):
                 raise DatabaseUnavailable("another transaction got in the way") from error
             raise self.meaning_at_commit(error) from error
         finally:
-            if self.usable(connection):
-                with self._lock:
-                    self._idle.append(connection)
+            self._give_back(connection)
 
     def rows(self, query: str, parameters: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """Reads, in a transaction of its own."""
@@ -226,19 +232,24 @@ class Database(ABC):
 
     @contextmanager
     def _borrowed(self) -> Iterator[Any]:
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is None:
-            connection = self.connect()
+        connection = self._take()
         try:
             yield connection
         finally:
-            if self.usable(connection):
-                with self._lock:
-                    self._idle.append(connection)
-            else:
-                with suppress(*self.errors):
-                    connection.close()
+            self._give_back(connection)
+
+    def _take(self) -> Any:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        return self.connect() if connection is None else connection
+
+    def _give_back(self, connection: Any) -> None:
+        if self.usable(connection):
+            with self._lock:
+                self._idle.append(connection)
+        else:
+            with suppress(*self.errors):
+                connection.close()
 
     # What each does its own way.
 

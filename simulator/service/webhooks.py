@@ -159,6 +159,14 @@ class ByOperation:
         if status not in ("processing", "outcome_unknown"):
             return CONFLICT  # not sent by us, as far as we know: let it come again
         paid = report.kind == "succeeded"
+        if paid and (report.amount, report.currency) != (operation.amount, operation.currency):
+            reason = (
+                f"{operation.amount} {operation.currency} were asked for, and the provider "
+                f"reports {report.amount} {report.currency} (minor units)."
+            )
+            open_task(tx, operation.id, "contradiction", reason)
+            notes.add(operation, "task", reason)
+            return OK
         result = {"detail": report.reference if paid else "the provider could not pay it."}
         before = d.record.finish(tx, operation, report.kind, result, checked=True)
         if before is None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simulator.world.network import Exchange
     from simulator.world.world import World
 
-__all__ = ["Effect", "Provider"]
+__all__ = ["Change", "Effect", "Provider"]
 
 RETURNED = "the bank returned the money."
 NO_KEY = "400: an idempotency key is missing."
@@ -46,6 +46,19 @@ class Effect(NamedTuple):
     key: str | None
     source: str = ""
     tenant_id: str = ""
+
+
+class Change(NamedTuple):
+    """Money of an order that went without a request of ours. Times in microseconds.
+
+    Attributes:
+        known: when we had confirmed to know of it.
+    """
+
+    tenant_id: str
+    order_id: str
+    time: int
+    known: int
 
 
 class Transfer:
@@ -79,7 +92,7 @@ class Provider:
     Attributes:
         ledger: what it paid, in order.
         declined: intents that it refused, definitely.
-        known: (tenant, order, microseconds) of money that went without us: when we knew of it.
+        changes: what went without us, and we came to know.
         up: whether it takes connections.
     """
 
@@ -88,7 +101,7 @@ class Provider:
         self.settings = world.scenario.provider
         self.ledger: list[Effect] = []
         self.declined: set[str] = set()
-        self.known: list[tuple[str, str, int]] = []
+        self.changes: list[Change] = []
         self.keys: dict[str, tuple[RefundOrder, Any, int]] = {}
         self.transfers: list[Transfer] = []
         self.sends: Counter[str] = Counter()
@@ -294,7 +307,7 @@ class Provider:
         self.ledger.append(effect)
         world.note("provider", "effect", source, amount=amount, text=f"{order_id}, {source}")
         if booked:
-            self.known.append((tenant_id, order_id, now))
+            self.changes.append(Change(tenant_id, order_id, now, now))
         else:
             kind = "disputed" if source == "chargeback" else "refunded"
             world.report(kind, effect, self._reference(len(self.ledger), amount, currency))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulator.service.errors import Silence
 from simulator.service.webhooks import OK, Report
+from simulator.world.provider import Change
 
 if TYPE_CHECKING:
     from simulator.world.runtime import VirtualRuntime
@@ -28,6 +29,8 @@ class ReportRequest:
 
 def deliver(rt: VirtualRuntime, settings: WebhookSettings, report: Report, seconds: float) -> Any:
     """One copy of a report: sets out after so many seconds, and comes again until it is taken."""
+    clock = rt.world.clock
+    happened = int(clock.now)
     yield from rt.sleep(seconds)
     for attempt in range(settings.tries):
         try:
@@ -37,7 +40,7 @@ def deliver(rt: VirtualRuntime, settings: WebhookSettings, report: Report, secon
             status = 0
         if status == OK:
             if not report.intent_id:
-                known = (report.tenant_id, report.order_id, int(rt.world.clock.now))
-                rt.world.provider.known.append(known)
+                which = report.tenant_id, report.order_id
+                rt.world.provider.changes.append(Change(*which, happened, int(clock.now)))
             return
         yield from rt.sleep(min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 20)))

@@ -22,7 +22,7 @@ from simulator.experiments.run import Run
 from simulator.experiments.storm import Load, Provider, storm
 from simulator.experiments.storm.guards import TokenBucket
 from simulator.service.approval import Approval
-from simulator.service.keys import operation_key
+from simulator.service.keys import digest, operation_key
 from simulator.service.operations import FINAL, DurableRecord, is_legal
 from simulator.service.outbox import Inline, Outbox
 from simulator.service.recovery import AskOnly, SameKey

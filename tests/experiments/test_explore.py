@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import pytest
@@ -11,7 +12,10 @@ from simulator.experiments.explore import faults_at
 from simulator.service.errors import ConnectionLost, Silence
 from simulator.service.operations import Operation
 from simulator.service.recovery import Blind, SameKey
+from simulator.world import faults
 from simulator.world.faults import KINDS
+from simulator.world.scenario import Scenario as Setting
+from simulator.world.world import Step
 
 
 def test_it_stops_at_the_first_counterexample_and_counts_the_histories() -> None:
@@ -123,3 +127,111 @@ def test_bad_arguments_are_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         explore(**({"design": designs.NAIVE} | arguments))
+
+
+# People, and the provider's own reports.
+
+STORM = Scenario.webhook_storm()
+ASKING = Scenario.approval_between()
+
+
+def tried(process: str, what: str, scenario: Setting, call: bool = True) -> list[faults.Fault]:
+    step = Step(process, what, 1, call, 0)
+    return list(faults_at(step, designs.SAFE, scenario))
+
+
+def test_the_provider_is_neither_killed_nor_paused_where_it_reports() -> None:
+    kinds = {fault.kind for fault in tried("provider", "webhook.report", STORM)}
+    assert kinds == {
+        "lose_request",
+        "lose_response",
+        "duplicate_request",
+        "reset",
+        "delay_request",
+        "delay_response",
+    }
+
+
+def test_a_person_may_be_stopped_and_killed() -> None:
+    kinds = {fault.kind for fault in tried("approver", "approval.decide", ASKING)}
+    assert {"crash", "pause"} <= kinds
+    assert not kinds & {"crash_provider", "provider_down"}  # that is no call to the provider
+
+
+def test_no_history_with_reports_has_a_fault_that_never_strikes() -> None:
+    steps = replay(designs.SAFE, STORM).steps
+    reports = [step for step in steps if step.process == "provider"]
+    assert len(reports) == 5
+    for step in reports:
+        for fault in faults_at(step, designs.SAFE, STORM):
+            assert not replay(designs.SAFE, STORM, [fault]).unstruck, fault
+
+
+@pytest.mark.parametrize(
+    ("process", "what", "scenario", "longest"),
+    [
+        # A decision may lie in a queue for longer than a question lives; a tool call too.
+        ("approver", "approval.decide", ASKING, 25 * 3600.0),
+        ("agent", "tool.issue_refund", ASKING, 25 * 3600.0),
+        # A network keeps no packet that long.
+        ("provider", "webhook.report", STORM, 40.0),
+        ("worker-1", "provider.refund", STORM, 40.0),
+    ],
+)
+def test_how_late_a_message_may_come_depends_on_what_carries_it(
+    process: str, what: str, scenario: Setting, longest: float
+) -> None:
+    late = [f.seconds for f in tried(process, what, scenario) if f.kind == "delay_request"]
+    assert len(late) == 3
+    assert max(late) == longest
+
+
+def test_a_commit_of_an_open_transaction_gets_the_faults_of_a_transaction() -> None:
+    kinds = {f.kind for f in tried("backend-1", "commit", Scenario.one_refund(), call=False)}
+    assert kinds == {"crash", "pause", "lose_commit_ack", "database_down"}
+
+
+# One invariant at a time.
+
+
+def test_only_a_history_that_breaks_what_is_sought_is_a_counterexample() -> None:
+    any_at_all = explore(designs.NAIVE, max_faults=1)
+    assert any_at_all.counterexample is not None
+    assert "lost_refund" not in any_at_all.counterexample.verdict
+    found = explore(designs.ONE_SHOT, max_faults=1, breaks=["lost_refund"])
+    assert found.counterexample is not None
+    assert "lost_refund" in found.counterexample.verdict
+    assert any(found.by_verdict[verdict] for verdict in found.by_verdict if verdict)
+
+
+def test_what_is_sought_and_never_breaks_is_sought_to_the_end() -> None:
+    found = explore(designs.NAIVE, max_faults=1, breaks=["unapproved_refund"])
+    assert found.counterexample is None
+    assert found.complete
+    everything = explore(designs.NAIVE, max_faults=1, stop=False)
+    assert found.by_verdict == everything.by_verdict
+
+
+def test_several_may_be_sought_and_none_is_none() -> None:
+    either = explore(designs.NAIVE, max_faults=1, breaks=("untold", "double_refund"))
+    assert either.counterexample is not None
+    assert explore(designs.NAIVE, max_faults=1, breaks=()).counterexample is None
+
+
+@pytest.mark.parametrize(
+    ("missing", "scenario"),
+    [
+        ("approval digest", Scenario.approval_between),
+        ("approval expiry", Scenario.approval_between),
+        ("revalidation", Scenario.cancelled_meanwhile),
+        ("webhooks by operation", Scenario.webhook_storm),
+        ("settlement", Scenario.returned_by_the_bank),
+        ("permission", Scenario.injected_arguments),
+    ],
+)
+def test_each_new_scenario_finds_out_who_lacks_what_it_is_about(
+    missing: str, scenario: Callable[[], Setting]
+) -> None:
+    found = explore(designs.ablations()[missing], scenario(), max_faults=0)
+    assert found.counterexample is not None
+    assert explore(designs.SAFE, scenario(), max_faults=0).counterexample is None

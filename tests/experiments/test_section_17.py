@@ -19,6 +19,7 @@ from simulator import Design, Scenario, designs, faults, replay
 from simulator.experiments.ablation import without
 from simulator.experiments.replay import store
 from simulator.experiments.run import Run
+from simulator.service.approval import Approval
 from simulator.service.balance import Reserved
 from simulator.service.envelope import ToolResult, tool_result
 from simulator.service.keys import NoKey
@@ -32,6 +33,7 @@ from simulator.world.scenario import (
     ApproverSettings,
     Intent,
     Order,
+    Outside,
     ProviderSettings,
     Submission,
     WebhookSettings,
@@ -549,6 +551,35 @@ def test_a_yes_that_comes_too_late_pays_nothing() -> None:
     assert words(run) == ["verifying", "refused"]
     assert "late decision" in logged(run)
     assert "unapproved_refund" in breaks(ABLATED["approval expiry"], late)
+
+
+BUSY = (
+    faults.pause("worker-1:claim", when="before", seconds=100.0),
+    faults.pause("worker-2:claim", when="before", seconds=100.0),
+)
+
+
+def test_a_yes_after_the_time_is_over_counts_as_none_even_if_no_worker_has_noticed_yet() -> None:
+    half_a_minute = designs.SAFE.but(approval=Approval(lifetime=30.0))
+    run = replay(half_a_minute, large(), BUSY)  # they sleep from 30 s on; the yes comes at 60 s
+    assert run.verdict == frozenset()
+    assert not run.unstruck
+    assert paid(run) == []
+    ended = next(event for event in run.trace if event.what == "awaiting_approval->failed")
+    assert (ended.process, ended.time // 1_000_000) == ("backend-1", 60)
+    assert run.audit.detail.iloc[-1] == "nobody approved it in time."
+    means_yes = designs.SAFE.but(approval=Approval(lifetime=30.0, when_expired="approved"))
+    assert breaks(means_yes, large()) == {"unapproved_refund"}
+
+
+def test_an_order_that_changes_between_the_yes_and_the_worker_is_not_refunded() -> None:
+    between = large().but(outside=(Outside("cancel", at=70.0, order_id="ORD-7001"),))
+    run = right(between, *BUSY)
+    assert list(run.ledger.key) == [None], "only the colleague's payment by hand"
+    assert states(run) == ["pending", "awaiting_approval", "pending", "failed"]
+    assert run.audit.detail.iloc[-1] == "the order has changed since it was asked for."
+    assert words(run) == ["verifying", "refused"]
+    assert "over_refund" in breaks(ABLATED["revalidation"], between, *BUSY)
 
 
 def test_whoever_asks_may_not_approve() -> None:

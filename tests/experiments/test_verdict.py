@@ -17,14 +17,14 @@ from simulator.experiments.verdict import (
     judge,
     sentences,
 )
-from simulator.service import silence
+from simulator.service import approval, silence
 from simulator.service.answers import Answer, FromRecord
 from simulator.service.approval import Approval
 from simulator.service.authorization import AnyOrder, FromArguments
 from simulator.service.balance import NoBalance
 from simulator.service.keys import NoKey
 from simulator.service.outbox import Outbox
-from simulator.service.recovery import NoRecovery, SameKey
+from simulator.service.recovery import AskOnly, NoRecovery, SameKey
 from simulator.service.schemas import FreeDict, RefundRequest, Session, ToolCall, parse_refund
 from simulator.service.webhooks import IgnoreWebhooks
 from simulator.world.approver import Consent
@@ -268,8 +268,6 @@ def test_a_good_consent_is_not_spoilt_by_a_bad_one_beside_it() -> None:
 def test_whoever_may_not_consent_does_not_even_if_the_design_lets_him(
     approver: ApproverSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulator.service import approval
-
     assert replay(designs.SAFE, LARGE.but(approver=approver)).verdict == frozenset()
     # A design to which every session is another manager's.
     honest = approval.decide
@@ -314,6 +312,17 @@ def test_what_nobody_told_us_or_not_yet_no_check_can_find() -> None:
     assert "unapproved_refund" not in silent.verdict
     # Consent, chargeback, payment, and only then its report.
     assert replay(designs.SAFE, chargeback(60.05)).verdict == frozenset()
+
+
+def test_who_asks_when_the_report_was_booked_already_asks_about_the_order_as_it_is() -> None:
+    # The report is booked, but its receipt reaches the provider after the question was asked.
+    trouble = [
+        faults.pause("agent:tool.issue_refund", when="before_send", seconds=55),
+        faults.database_down("backend-1:begin", seconds=42),
+    ]
+    run = replay(designs.SAFE, chargeback(60.05), trouble)
+    assert run.verdict == frozenset()
+    assert list(run.ledger.intent) == ["", "intent-1"]
 
 
 def test_what_was_sent_once_cannot_be_called_back() -> None:
@@ -408,6 +417,17 @@ def test_what_the_bank_took_is_in_the_books_as_disputed() -> None:
 
 
 # A human who is needed.
+
+
+def test_where_keys_mean_nothing_a_lost_request_is_left_to_a_human() -> None:
+    # "Not found" is no proof, and a second send might be a second payment.
+    keyless = Scenario(provider=ProviderSettings(semantics="none"))
+    lost = [faults.lose_request("provider.refund")]
+    run = replay(designs.SAFE.but(recovery=AskOnly()), keyless, lost)
+    assert run.verdict == frozenset()
+    assert (len(run.ledger), len(run.tasks)) == (0, 1)
+    lost = [faults.lose_response("provider.refund")]
+    assert "double_refund" in replay(designs.SAFE, keyless, lost).verdict
 
 
 @pytest.mark.parametrize(

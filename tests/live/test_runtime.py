@@ -178,6 +178,155 @@ def test_settled_gives_an_operation_as_it_stands_when_time_is_over(database: Dat
     assert drive(runtime.settled(nobody, 5.0)) is None
 
 
+# A transaction that stays open while time passes.
+
+
+def runtime_on(database: Database, stops: Stops | None = None) -> LiveRuntime:
+    return LiveRuntime("backend-1#1", Clock.start(speed=100.0), database, {}, stops=stops)
+
+
+def test_what_an_open_transaction_wrote_is_seen_by_itself_and_by_others_after_its_commit(
+    database: Database,
+) -> None:
+    runtime = runtime_on(database)
+    tx = drive(runtime.open("inside"))
+    fill(tx, "ORD-open")
+    assert tx.execute(SEE, {"id": "ORD-open"}).fetchone() == (0,)
+    assert refunded(database, "ORD-open") == []
+    drive(runtime.commit(tx))
+    assert refunded(database, "ORD-open") == [(0,)]
+
+
+def test_an_open_transaction_has_what_every_transaction_has(database: Database) -> None:
+    runtime = runtime_on(database)
+    runtime.memory["kept"] = 1
+    tx = drive(runtime.open("inside"))
+    assert tx.memory is runtime.memory
+    assert tx.random is runtime.random
+    assert tx.time(-10) < tx.time() < tx.time(10)
+    drive(runtime.commit(tx))
+
+
+def test_an_error_inside_an_open_transaction_rolls_it_back(database: Database) -> None:
+    runtime = runtime_on(database)
+    tx = drive(runtime.open("inside"))
+    fill(tx, "ORD-half")
+    with pytest.raises(database.errors):
+        fill(tx, "ORD-half")  # the same again
+    for late in (lambda: fill(tx, "ORD-late"), lambda: drive(runtime.commit(tx))):
+        with pytest.raises(DatabaseUnavailable, match="is over"):
+            late()
+    assert refunded(database, "ORD-half") == refunded(database, "ORD-late") == []
+    database.run(fill, ("ORD-after",))  # and nobody waits for it
+    assert refunded(database, "ORD-after") == [(0,)]
+
+
+def test_connections_are_used_again_after_a_commit(database: Database) -> None:
+    runtime = runtime_on(database)
+    first = drive(runtime.open("inside"))
+    connection = first.connection
+    drive(runtime.commit(first))
+    second = drive(runtime.open("inside"))
+    assert second.connection is connection
+    other = drive_in_thread(lambda: database.rows("SELECT 1"))  # not the one that is taken
+    assert other == [(1,)]
+    drive(runtime.commit(second))
+
+
+def drive_in_thread(act: Callable[[], Any]) -> Any:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(act()))
+    thread.start()
+    thread.join(timeout=10)
+    assert found, "it waits for ever"
+    return found[0]
+
+
+def test_the_commit_is_a_place_to_be_stopped_at_before_and_after(database: Database) -> None:
+    stops = Stops()
+    places: list[Any] = []
+    stops.at = lambda name, place: places.append(  # type: ignore[method-assign]
+        (name, place, refunded(database, "ORD-stop"))
+    )
+    runtime = runtime_on(database, stops)
+    tx = drive(runtime.open("inside"))
+    fill(tx, "ORD-stop")
+    drive(runtime.commit(tx))
+    assert places == [("commit", "before", []), ("commit", "after", [(0,)])]
+
+
+def test_whoever_writes_the_same_row_waits_for_an_open_transaction_or_is_refused(
+    database: Database,
+) -> None:
+    database.run(fill, ("ORD-locked",))
+    runtime = runtime_on(database)
+    tx = drive(runtime.open("inside"))
+    add = "UPDATE orders SET refunded = refunded + 1 WHERE id = 'ORD-locked'"
+    tx.execute(add)
+    done: list[int] = []
+    other = threading.Thread(
+        target=lambda: (database.run(lambda t: t.execute(add)), done.append(1))
+    )
+    other.start()
+    other.join(timeout=0.2)
+    assert not done
+    drive(runtime.commit(tx))
+    other.join(timeout=10)
+    assert done
+    assert refunded(database, "ORD-locked") == [(2,)]
+
+
+def test_an_open_transaction_whose_read_is_outdated_was_not_carried_out(postgresql: str) -> None:
+    database = open_database(postgresql, Clock.start())
+    database.create()
+    database.run(fill, ("ORD-outdated",))
+    runtime = runtime_on(database)
+    tx = drive(runtime.open("inside"))
+    (before,) = tx.execute(SEE, {"id": "ORD-outdated"}).fetchone()
+    database.run(lambda t: t.execute("UPDATE orders SET refunded = 7 WHERE id = 'ORD-outdated'"))
+    set_to = "UPDATE orders SET refunded = :after WHERE id = 'ORD-outdated'"
+    with pytest.raises(Exception, match="concurrent update") as refused:
+        tx.execute(set_to, {"after": before + 1})
+    assert isinstance(refused.value, DatabaseUnavailable)
+    assert refunded(database, "ORD-outdated") == [(7,)]
+    database.close()
+
+
+def test_an_open_transaction_that_is_refused_at_its_commit_was_not_carried_out(
+    postgresql: str,
+) -> None:
+    # Write skew: each reads what the other writes. The second to commit is refused.
+    database = open_database(postgresql, Clock.start())
+    database.create()
+    for order in ("ORD-one", "ORD-two"):
+        database.run(fill, (order,))
+    runtime = runtime_on(database)
+    one, two = drive(runtime.open("inside")), drive(runtime.open("inside"))
+    for tx, reads, writes in ((one, "ORD-one", "ORD-two"), (two, "ORD-two", "ORD-one")):
+        tx.execute(SEE, {"id": reads}).fetchone()
+        tx.execute("UPDATE orders SET refunded = 1 WHERE id = :id", {"id": writes})
+    drive(runtime.commit(one))
+    with pytest.raises(DatabaseUnavailable, match="got in the way"):
+        drive(runtime.commit(two))
+    assert refunded(database, "ORD-one") == [(0,)]
+    assert refunded(database, "ORD-two") == [(1,)]
+    database.close()
+
+
+def test_a_connection_that_breaks_at_an_open_commit_leaves_it_unknown(postgresql: str) -> None:
+    database = open_database(postgresql, Clock.start())
+    database.create()
+    runtime = runtime_on(database)
+    tx = drive(runtime.open("inside"))
+    fill(tx, "ORD-broke")
+    end_own_connection(database, tx)
+    with pytest.raises(CommitUnknown):
+        drive(runtime.commit(tx))
+    assert refunded(database, "ORD-broke") == []
+    database.run(fill, ("ORD-next",))  # on another connection
+    database.close()
+
+
 def imports_of(folder: str) -> set[str]:
     found: set[str] = set()
     for path in (Path(simulator.__file__).parent / folder).rglob("*.py"):

@@ -411,20 +411,6 @@ def test_a_worker_closes_a_question_that_nobody_answered(counter: Counter) -> No
     assert after_no(counter)
 
 
-@pytest.mark.parametrize("approve", [True, False])
-def test_expiry_leaves_a_question_alone_that_was_answered(approve: bool, counter: Counter) -> None:
-    counter.ask()
-    counter.decide(approve)
-    job = counter.claim()
-    assert job is not None
-    question, status = counter.question(), counter.desk.status()
-    counter.desk.execute("UPDATE outbox SET done_at = :now WHERE topic <> 'expire'", {"now": "x"})
-    counter.desk.seconds = DAY
-    assert counter.claim() is None
-    assert (counter.question(), counter.desk.status()) == (question, status)
-    assert counter.due() == []
-
-
 @pytest.mark.parametrize("lifetime", [60.0, 7 * DAY])
 def test_the_lifetime_is_the_designs(lifetime: float, desk: Any) -> None:
     counter = Counter(desk, SAFE.but(approval=Approval(lifetime=lifetime)))
@@ -458,6 +444,23 @@ def test_where_silence_is_a_yes_a_late_decision_changes_nothing_about_it(
     assert counter.decide(approve) == Decided("expired", operation)
     assert "late decision" in counter.events()
     assert counter.sent()
+
+
+@pytest.mark.parametrize("design", [SAFE, YES_AT_THE_END], ids=["no at the end", "yes at the end"])
+@pytest.mark.parametrize("approve", [True, False])
+def test_expiry_leaves_a_question_alone_that_was_answered(
+    approve: bool, design: Design, desk: Any
+) -> None:
+    counter = Counter(desk, design)
+    counter.ask()
+    counter.decide(approve)
+    assert counter.claim() is not None
+    desk.execute("UPDATE outbox SET done_at = 'before' WHERE topic <> 'expire'")
+    seen = counter.question(), desk.status(), counter.events(), counter.pending()
+    desk.seconds = DAY
+    assert counter.claim() is None
+    assert (counter.question(), desk.status(), counter.events(), counter.pending()) == seen
+    assert counter.due() == []
 
 
 def test_where_silence_is_a_yes_a_no_in_time_is_still_a_no(desk: Any) -> None:

@@ -215,6 +215,7 @@ def test_who_sends_the_same_key_again_need_not_ask(
 
 # Accepted is not paid.
 
+UNKNOWN = "outcome_unknown"
 TRUSTING = SAFE.but(recovery=SameKey(waits_for_settlement=False))
 
 
@@ -390,3 +391,23 @@ def test_a_key_may_depend_on_the_clock_and_on_the_process(
         f"{make_operation().key}-5000",
         ProcessKey().by(make_operation(), 0, runtime.owner),
     ]
+
+
+@pytest.mark.parametrize(
+    ("found", "status"), [("REF-1", "succeeded"), (None, "failed"), (CallTimeout("2 s"), UNKNOWN)]
+)
+def test_without_a_key_an_answer_to_the_question_still_counts(
+    found: Any, status: str, runtime: Any, run: Any, make_operation: Make
+) -> None:
+    design = SAFE.but(key=NoKey())
+    assert declined_after_silence(runtime, run, design, make_operation(), found).status == status
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(26.1, UNKNOWN), (0.0, "failed")])
+def test_who_lets_go_because_of_the_lease_does_not_call_it_a_failure(
+    seconds: float, status: str, runtime: Any, run: Any, make_operation: Make
+) -> None:
+    # Silence that is simply sent again ends as a failure when the tries are used up.
+    design = SAFE.but(on_silence=silence.again, retry=Fixed(seconds, 2))
+    outcome = paid(runtime, run, design, make_operation(), *[CallTimeout("2 s")] * 9)
+    assert outcome.status == status

@@ -234,6 +234,18 @@ def test_a_report_against_our_books_is_a_humans_and_changes_nothing(
     assert sent.markers() == ["event-1", "event-3"]
 
 
+@pytest.mark.parametrize("other", [{"amount": 300_00}, {"currency": "EUR"}])
+def test_a_report_of_another_sum_than_was_asked_for_is_a_humans(
+    other: dict[str, Any], sent: Post
+) -> None:
+    assert sent.report(replace(PAID, **other)) == OK
+    assert (sent.desk.status(), sent.books()) == ("processing", (0, 500_00, 0, 1))
+    ((topic, reason),) = sent.desk.rows("SELECT topic, reason FROM tasks")
+    assert (topic, "50000 USD were asked for" in reason) == ("contradiction", True)
+    assert sent.events()[-1] == "task"
+    assert sent.markers() == ["event-1"]
+
+
 def test_a_tenant_hears_nothing_of_anothers_refund_with_the_same_intent_id(
     sent: Post, run: Any, make_call: Any, session: Session
 ) -> None:

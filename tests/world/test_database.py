@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from simulator.service.answers import Answer
 from simulator.service.design import Design
-from simulator.service.designs import LADDER, NAIVE, SAFE
-from simulator.service.errors import ConnectionLost
+from simulator.service.designs import LADDER, NAIVE, PROVIDER_KEY, SAFE
+from simulator.service.errors import CommitUnknown, ConnectionLost, DatabaseUnavailable
+from simulator.service.keys import NoKey, OperationKey
+from simulator.service.outbox import Inline
 from simulator.world import faults
 from simulator.world.clock import Clock, Life
 from simulator.world.database import EPOCH, Store, VirtualDatabase, read, written
@@ -22,7 +24,15 @@ from simulator.world.mistakes import Mistake
 from simulator.world.scenario import AgentSettings, Order, Scenario, Submission
 
 Run = Callable[..., Any]
-TABLES = ("tool_operations", "refunds", "outbox", "tasks", "audit_log")
+TABLES = (
+    "tool_operations",
+    "refunds",
+    "outbox",
+    "tasks",
+    "approvals",
+    "webhook_events",
+    "audit_log",
+)
 PARTIAL = Scenario.two_partial_refunds()
 
 
@@ -419,3 +429,103 @@ def test_a_database_that_went_down_commits_no_open_transaction(world: Run, pipe:
     scenario = QUEUE.but(submissions=QUEUE.submissions[:2])
     made = world(pipe(handle), faults.database_down("short", seconds=60.0), scenario=scenario)
     assert made.database.rows("SELECT pending FROM orders") == [(0,)]
+
+
+# The commit of an open transaction is a step of its own.
+
+
+def once(log: list[Any]) -> Callable[..., Any]:
+    """A pipeline that writes in an open transaction, and notes how its commit ended."""
+
+    def handle(rt: Any, design: Design, call: Any, session: Any) -> Any:
+        tx = yield from rt.open("payment")
+        tx.execute("UPDATE orders SET pending = pending + 1")
+        try:
+            yield from rt.commit(tx)
+            log.append((round(rt.now(), 3), "committed"))
+        except (DatabaseUnavailable, CommitUnknown) as error:
+            log.append((round(rt.now(), 3), type(error).__name__))
+        return Answer("verifying", "later")
+
+    return handle
+
+
+ONE = Scenario.one_refund().but(agent=AgentSettings(resubmits=0))
+
+
+@pytest.mark.parametrize(
+    ("fault", "rows", "ended"),
+    [
+        (None, 1, [(0.024, "committed")]),
+        (faults.crash("commit", when="before"), 0, []),
+        (faults.crash("commit", when="after"), 1, []),
+        (faults.pause("commit", when="before", seconds=10.0), 1, [(10.024, "committed")]),
+        (faults.pause("commit", when="after", seconds=10.0), 1, [(10.024, "committed")]),
+        (faults.lose_commit_ack("commit", when="before"), 0, [(5.024, "CommitUnknown")]),
+        (faults.lose_commit_ack("commit", when="after"), 1, [(5.024, "CommitUnknown")]),
+        (faults.database_down("commit", seconds=10.0), 0, [(0.024, "DatabaseUnavailable")]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, faults.Fault) else None,
+)
+def test_whatever_befalls_a_commit_everything_is_written_or_nothing(
+    fault: Any, rows: int, ended: list[Any], world: Run, pipe: Any
+) -> None:
+    log: list[Any] = []
+    made = world(pipe(once(log)), *[fault] * (fault is not None), scenario=ONE)
+    assert len(made.struck) == (fault is not None)
+    assert made.database.rows("SELECT pending FROM orders") == [(rows,)]
+    assert log == ended
+    assert made.database.holder is None
+    (step,) = [each for each in made.steps if each.what == "commit"]
+    assert (step.process, step.call) == ("backend-1", False)
+
+
+@pytest.mark.parametrize(
+    ("fault", "next_in"),
+    [
+        (faults.pause("backend-1:commit", when="before", seconds=10.0), 11.024),
+        (faults.crash("backend-1:commit", when="before"), 1.022),
+        (faults.lose_commit_ack("backend-1:commit", when="before"), 1.024),
+        (faults.lose_commit_ack("backend-1:commit", when="after"), 1.024),
+    ],
+    ids=str,
+)
+def test_a_lock_is_held_until_its_commit_is_over_in_the_database(
+    fault: Any, next_in: float, world: Run, pipe: Any
+) -> None:
+    log: list[Any] = []
+
+    def handle(rt: Any, design: Design, call: Any, session: Any) -> Any:
+        try:
+            return (yield from opens(log, wait=1.0)(rt, design, call, session))
+        except CommitUnknown:
+            return Answer("verifying", "later")
+
+    world(pipe(handle), fault, scenario=QUEUE)
+    entered = [(at, name) for at, name, what in log if what == "in"]
+    assert entered[1] == (pytest.approx(next_in), "backend-2/4")
+
+
+# A call inside the transaction (case B02).
+
+
+@pytest.mark.parametrize(("when", "charges"), [("before", 2), ("after", 1)])
+def test_a_transaction_that_is_run_again_has_one_row_and_may_have_two_charges(
+    when: str, charges: int, world: Run
+) -> None:
+    design = PROVIDER_KEY.but(name="inside", key=NoKey(), dispatch=Inline(inside=True))
+    made = world(design, faults.lose_commit_ack("commit", when=when))
+    rows = made.database.rows("SELECT status FROM tool_operations")
+    assert rows == [("succeeded",)]
+    # Rolled back, it is charged again. Committed, the second run finds its row.
+    assert len(made.provider.ledger) == charges
+
+
+def test_a_database_that_fails_at_every_commit_charges_at_every_run(world: Run) -> None:
+    design = PROVIDER_KEY.but(name="inside", key=NoKey(), dispatch=Inline(inside=True, reruns=2))
+    lost = [faults.lose_commit_ack("commit", nth=nth, when="before") for nth in (1, 2, 3)]
+    made = world(design, *lost, scenario=ONE)
+    assert made.database.rows("SELECT COUNT(*) FROM tool_operations") == [(0,)]
+    assert len(made.provider.ledger) == 3
+    keyed = design.but(key=OperationKey())
+    assert len(world(keyed, *lost, scenario=ONE).provider.ledger) == 1

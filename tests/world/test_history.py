@@ -40,10 +40,13 @@ def test_a_history_reads_as_it_was_written_down(name: str) -> None:
     assert text == path.read_text("utf-8"), "REWRITE_HISTORIES=1 writes the files anew"
 
 
-def printed(python: str, hashseed: str) -> str:
+MAKE = "import make; print(make.text(), end='')"
+
+
+def printed(python: str, hashseed: str, program: str = MAKE) -> str:
     """What another interpreter makes of the same histories."""
     done = subprocess.run(
-        [python, "-c", "import make; print(make.text(), end='')"],
+        [python, "-c", program],
         env={
             **os.environ,
             "PYTHONHASHSEED": hashseed,
@@ -61,6 +64,38 @@ def printed(python: str, hashseed: str) -> str:
 @pytest.mark.parametrize("hashseed", ["0", "4242"])
 def test_equal_seeds_give_equal_text_in_other_processes_with_other_hashes(hashseed: str) -> None:
     assert printed(sys.executable, hashseed) == MADE["text"]()
+
+
+NEW = (
+    "asked_once",
+    "injected_arguments",
+    "approval_between",
+    "cancelled_meanwhile",
+    "webhook_storm",
+    "returned_by_the_bank",
+    "poisoned_event",
+)
+"""Scenarios with people, reports, other permissions, and money that goes without us."""
+
+LATER = f"""
+from simulator.experiments.simulate import run_one, world_seed
+from simulator.service.designs import SAFE
+from simulator.world.faults import Rates
+from simulator.world.scenario import Scenario
+
+for name in {NEW}:
+    for number in range(2):
+        luck = world_seed(6, number)
+        print(run_one(SAFE, Rates.all(0.05 * number), getattr(Scenario, name)(), luck).text)
+"""
+
+
+def test_scenarios_with_people_and_reports_read_alike_in_every_process() -> None:
+    texts = {printed(sys.executable, hashseed, LATER) for hashseed in ("0", "1", "4242")}
+    (text,) = texts
+    assert text.count("Verdict:") == 2 * len(NEW)
+    for sign in ("approver", "webhook.report", "back office", "poison", "FAULT"):
+        assert sign in text
 
 
 @pytest.mark.skipif("OTHER_PYTHON" not in os.environ, reason="OTHER_PYTHON names no interpreter")

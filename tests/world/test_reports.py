@@ -11,7 +11,7 @@ import pytest
 from simulator.service.designs import SAFE
 from simulator.service.webhooks import ByOperation, IgnoreWebhooks
 from simulator.world import faults
-from simulator.world.scenario import ProviderSettings, Scenario, WebhookSettings
+from simulator.world.scenario import Intent, Outside, ProviderSettings, Scenario, WebhookSettings
 
 Run = Callable[..., Any]
 REPORT = "webhook.report"
@@ -83,8 +83,7 @@ def test_it_waits_longer_each_time_an_hour_at_most_and_gives_up(world: Run) -> N
     assert made.told[-1].kind == "done"  # nobody needed it
 
 
-def test_a_report_of_what_we_do_not_have_comes_again_and_gone_is_gone(world: Run) -> None:
-    # The backend is dead for 5 s: its report waits at no door.
+def test_a_report_that_meets_the_death_of_its_backend_comes_again(world: Run) -> None:
     made = world(SAFE, faults.crash("backend-1:note_report", when="before"), scenario=reporting())
     assert len(sent(made)) == 2
     assert made.database.rows("SELECT COUNT(*) FROM webhook_events") == [(1,)]
@@ -97,8 +96,6 @@ def test_the_provider_waits_as_long_as_it_is_set_to(world: Run) -> None:
 
 
 def test_copies_of_one_report_have_one_id_and_are_booked_once(world: Run) -> None:
-    from simulator.world.scenario import Intent, Outside
-
     scenario = reporting(succeeded=(0.0, 0.0, 30.0)).but(
         intents=(Intent("intent-1", amount=200_00),),
         outside=(Outside("refund", at=600.0, amount=100_00),),
