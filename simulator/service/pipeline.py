@@ -241,8 +241,9 @@ def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Ad
     if d.record.durable:
         notes.add(operation, "->pending")
     needs_consent = d.approval.needed(operation, admitted.call.arguments)
-    if needs_consent and not d.approval.asks:
-        return turn_down(tx, d, notes, operation, NO_CONSENT)
+    if needs_consent and not (d.approval.asks and d.record.durable):
+        reason = NO_RECORD if d.approval.asks else NO_CONSENT
+        return turn_down(tx, d, notes, operation, reason)
     if not d.balance.take(tx, operation):
         return turn_down(tx, d, notes, operation, TOO_MUCH)
     if needs_consent and approval.ask(tx, d, notes, operation):
@@ -253,6 +254,7 @@ def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Ad
 
 TOO_MUCH = "it exceeds the refundable balance of the order."
 NO_CONSENT = "a manager has to approve it: set confirm to true."
+NO_RECORD = "a manager has to approve it, and without a record nobody could be asked."
 
 
 def turn_down(tx: Transaction, d: Design, notes: Notes, operation: Operation, reason: str) -> Begun:

@@ -93,7 +93,9 @@ def hand_over(
 ) -> None:
     """Leaves an unknown outcome to a human."""
     assert isinstance(d.dispatch, Outbox)
-    if not release(tx, job, d.dispatch.fence, again_in=None, done=False):
+    row = d.record.row(tx, job.operation)
+    known = row is not None and row.final  # a report of the provider came meanwhile
+    if not release(tx, job, d.dispatch.fence, again_in=None, done=known) or known:
         return
     notes = Notes(tx, d, later)
     _move(tx, notes, job.operation, "processing", "outcome_unknown")
@@ -215,11 +217,14 @@ def consume(rt: Runtime, d: Design) -> Steps[None]:
     """Carries out one message of the broker after the other, for ever."""
     while True:
         operation = yield from rt.received()
+        word = "missing"
         for _ in range(LOOKS):
-            started = yield from once(rt, d, start, operation)
-            if started:
+            word = yield from once(rt, d, start, operation)
+            if word != "missing":
                 break
             yield from rt.sleep(1.0)
+        if word == "refused":
+            continue
         outcome = yield from pay(rt, d, operation)
         yield from once(rt, d, finish, operation, outcome)
 
@@ -229,8 +234,17 @@ LOOKS = 3
 Then it goes on without: all that it needs is in the message."""
 
 
-def start(tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation) -> bool:
-    """Marks the operation of a message as being worked on; False if there is none yet."""
+def start(tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation) -> str:
+    """Marks the operation of a message as being worked on: "started"; "missing" if there is none
+    yet; "refused" if something speaks against it by now.
+    """
     notes = Notes(tx, d, later)
+    row = d.record.row(tx, operation)
+    if row is None:
+        return "missing"
+    objection = approval.objection(tx, d, operation) if row.status == "pending" else None
+    if objection is not None:
+        fail(tx, d, notes, operation, "pending", objection)
+        return "refused"
     _move(tx, notes, operation, "pending", "processing")
-    return d.record.row(tx, operation) is not None
+    return "started"

@@ -198,7 +198,7 @@ def test_of_injected_arguments_nothing_is_paid(seed: int) -> None:
     run = replay(SAFE, Scenario.injected_arguments(), (), seed)
     assert run.verdict == frozenset()
     assert run.ledger.empty
-    assert list(run.told.statement) == ["refused"] * 3
+    assert list(run.told.statement) == ["invalid", "refused", "refused"]
 
 
 @AGAIN
