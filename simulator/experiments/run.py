@@ -53,6 +53,7 @@ class Run:
         self.heal = world.heal
         self._effects = tuple(world.provider.ledger)
         self._told = tuple(world.told)
+        self._answers = tuple(world.backends.answers)
         self._submitted = dict(world.submitted)
         self._books = world.database.rows(BOOKS)
         self._tasks = world.database.rows("SELECT operation_id, topic, reason FROM tasks")
@@ -123,6 +124,20 @@ class Run:
         return _frame(
             [(t.time / 1e6, t.intent, t.kind, t.text) for t in self._told],
             ["time", "intent", "statement", "text"],
+        )
+
+    @property
+    def answers(self) -> pd.DataFrame:
+        """What our service answered to each tool call, in order: intent, call, tool, answer
+        (done, refused, verifying, conflict, invalid, info), text.
+        """
+        return _frame(
+            [
+                (request.session.intent_id, call.call_id, call.name, answer.kind, answer.text)
+                for request, answer in self._answers
+                for call in (request.call,)
+            ],
+            ["intent", "call", "tool", "answer", "text"],
         )
 
     @property

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from simulator.service.actions import action_asks_consent
-from simulator.service.operations import FINAL, is_legal
+from simulator.service.operations import FINAL, REFUND, is_legal
 from simulator.service.schemas import EXPONENTS, InvalidRequest, minor_units
 from simulator.world.scenario import Intent
 from simulator.world.world import World
@@ -32,7 +32,8 @@ class Verdict(frozenset[str]):
 
 
 OPERATIONS = """
-    SELECT o.id, o.tenant_id, COALESCE(r.order_id, ''), COALESCE(r.intent_id, a.intent_id), o.status
+    SELECT o.id, o.tenant_id, COALESCE(r.order_id, ''), COALESCE(r.intent_id, a.intent_id),
+           o.status, o.action_type
     FROM tool_operations o
     LEFT JOIN refunds r ON r.operation_id = o.id
     LEFT JOIN actions a ON a.operation_id = o.id
@@ -50,7 +51,7 @@ class Facts:
             that the provider replays, keys that mean nothing, a rule of its own against
             duplicates.
         refunds: ids of the intents for which the agent calls issue_refund.
-        operations: (id, tenant, order, intent, status) as our database has them.
+        operations: (id, tenant, order, intent, status, action) as our database has them.
         tasked: ids of operations with an open question for a human.
     """
 
@@ -106,11 +107,12 @@ class Facts:
         return begun
 
     def last_word(self, intent_id: str) -> str | None:
-        """The kind of the last statement about the refund itself; None if there was none."""
+        """The kind of the last statement about the wish itself; None if there was none."""
+        about = REFUND if intent_id in self.refunds else self.world.scenario.tool_of(intent_id)
         words = [
             told.kind
             for told in self.world.told
-            if told.intent == intent_id and told.kind not in OF_THE_CALL
+            if told.intent == intent_id and told.about == about and told.kind not in OF_THE_CALL
         ]
         return words[-1] if words else None
 
@@ -260,7 +262,7 @@ def false_answer(facts: Facts) -> bool:
     for effect in facts.ours:
         first_paid.setdefault(effect.intent, effect.time)
     for told in world.told:
-        if told.intent not in facts.refunds:
+        if told.about != REFUND:
             continue
         paid_at = first_paid.get(told.intent)
         if told.kind == "done" and (paid_at is None or paid_at > told.time):
@@ -320,8 +322,8 @@ def books_differ(facts: Facts) -> bool:
         ):
             return True
     states: dict[str, set[str]] = {}
-    for _, _, _, intent_id, status in facts.operations:
-        if intent_id not in facts.refunds:
+    for _, _, _, intent_id, status, action in facts.operations:
+        if action != REFUND:
             continue
         states.setdefault(intent_id, set()).add(status)
     return any(

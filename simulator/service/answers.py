@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from simulator.service.operations import REFUND, Operation, Row
 
-__all__ = ["KINDS", "Answer", "FromRecord", "Optimistic", "answer_about", "from_row"]
+__all__ = ["FORBIDDEN", "KINDS", "Answer", "FromRecord", "Optimistic", "answer_about", "from_row"]
 
 KINDS = frozenset({"done", "refused", "verifying", "conflict", "invalid", "info"})
 
@@ -29,8 +29,9 @@ class Answer:
             an older statement about a refund after a newer one, so an answer that was under
             way for long cannot take back the follow-up that overtook it. None: always shown.
         retry_after: seconds after which it is worth asking again; None: never.
-        field, code: of an invalid call, which argument is wrong and how, in words for programs;
-            see `InvalidRequest`.
+        code: for programs: "forbidden", "awaiting_approval", or what is wrong with an invalid
+            call; see `InvalidRequest`.
+        field: of an invalid call, which argument is wrong.
     """
 
     kind: str
@@ -50,14 +51,18 @@ WAITING = Answer(
     "Your refund waits for a manager's approval. We will tell you.",
     version=1,
     retry_after=3600.0,
+    code="awaiting_approval",
 )
 CONFLICT = Answer(
     "conflict", "409 Conflict: Payload Mismatch. This request was made with other details."
 )
 
 
-def _refused(reason: str) -> Answer:
-    return Answer("refused", f"Your refund was refused: {reason}", version=2)
+def _refused(reason: str, code: str | None = None) -> Answer:
+    return Answer("refused", f"Your refund was refused: {reason}", version=2, code=code)
+
+
+FORBIDDEN = _refused("403 Forbidden.", "forbidden")
 
 
 def from_row(row: Row | None) -> Answer:
@@ -93,7 +98,7 @@ def _without_record(begun: str, row: Row | None) -> Answer | None:
         text = f"422 Unprocessable: {said.get('detail', 'it cannot be read.')}"
         return Answer("invalid", text, field=said.get("field"), code=said.get("code"))
     if begun == "denied":
-        return _refused("403 Forbidden.")
+        return FORBIDDEN
     if begun == "refused" and row is None:
         return _refused("it exceeds the refundable balance of the order.")
     return None

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from simulator.service.actions import action_asks_consent, state_of
+from simulator.service.actions import action_asks_consent, perform, state_of
 from simulator.service.audit import Notes
 from simulator.service.balance import order_of
 from simulator.service.conclusion import fail
@@ -33,6 +33,7 @@ __all__ = [
     "Decision",
     "ModelFlag",
     "NoApproval",
+    "act",
     "ask",
     "decide",
     "expire",
@@ -59,8 +60,9 @@ CLOSE = """
 """
 USE = "UPDATE approvals SET used_at = :now WHERE id = :id AND used_at IS NULL"
 EVER_APPROVED = """
-    SELECT 1 FROM approvals
-    WHERE requested_by = :requested_by AND status = 'approved' LIMIT 1
+    SELECT 1 FROM approvals a JOIN tool_operations o ON o.id = a.operation_id
+    WHERE a.requested_by = :requested_by AND a.status = 'approved' AND o.action_type = :action
+    LIMIT 1
 """
 
 
@@ -200,8 +202,8 @@ def ask(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> bool:
     approval = d.approval
     assert isinstance(approval, Approval)
     if approval.bind == "tool":
-        earlier = tx.execute(EVER_APPROVED, {"requested_by": operation.user_id}).fetchone()
-        if earlier is not None:
+        which = {"requested_by": operation.user_id, "action": operation.action}
+        if tx.execute(EVER_APPROVED, which).fetchone() is not None:
             return False
     tx.execute(
         INSERT,
@@ -320,3 +322,13 @@ def objection(tx: Transaction, d: Design, operation: Operation) -> str | None:
 def _load(tx: Transaction, operation_id: str) -> Operation:
     *fields, _, _ = tx.execute(LOAD, {"operation_id": operation_id}).fetchone()
     return Operation(*fields)
+
+
+def act(tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation) -> None:
+    """Carries out what moves no money and may go on now, unless something speaks against it."""
+    notes = Notes(tx, d, later)
+    reason = objection(tx, d, operation)
+    if reason is not None:
+        fail(tx, d, notes, operation, "pending", reason)
+    else:
+        perform(tx, d, notes, operation)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, NoReturn, TypedDict
 
-from simulator.service.answers import WAITING, Answer, FromRecord
+from simulator.service.answers import Answer
 from simulator.service.schemas import InvalidRequest, ToolCall
 
 __all__ = ["Outcome", "ToolResult", "read_tool_call", "tool_result"]
@@ -48,9 +48,6 @@ class ToolResult(TypedDict):
     code: str | None
 
 
-DENIED = FromRecord()("denied", None)
-
-
 def tool_result(answer: Answer | InvalidRequest, call_id: str) -> ToolResult:
     """An answer of the service, or its refusal to read a call, as a model reads it.
 
@@ -77,11 +74,11 @@ def tool_result(answer: Answer | InvalidRequest, call_id: str) -> ToolResult:
     elif answer.kind in ("done", "info"):
         result |= {"outcome": "succeeded", "status": 200}
     elif answer.kind == "refused":
-        result |= {"outcome": "refused", "status": 403 if answer == DENIED else 422}
+        result |= {"outcome": "refused", "status": 403 if answer.code == "forbidden" else 422}
     elif answer.kind == "conflict":
         result |= {"outcome": "conflict", "status": 409}
     elif answer.kind == "verifying":
-        waits = answer == WAITING
+        waits = answer.code == "awaiting_approval"
         result |= {"outcome": "awaiting_approval" if waits else "in_progress", "status": 202}
         result |= {"final": False, "retry": "same_call", "retry_after": answer.retry_after}
     else:

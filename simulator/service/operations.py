@@ -212,6 +212,7 @@ UPSERT_OPERATION = """
 """
 REMOVE = (
     "DELETE FROM refunds WHERE operation_id = :id",
+    "DELETE FROM actions WHERE operation_id = :id",
     "DELETE FROM outbox WHERE operation_id = :id",
     "DELETE FROM tool_operations WHERE id = :id",
 )
@@ -283,7 +284,7 @@ class DurableRecord:
                 tx.execute(statement, {"before": before})
         if self.claim == "upsert":
             found = self._find(tx, operation)
-            for statement in () if found is None else REMOVE[:2]:
+            for statement in () if found is None else REMOVE[:-1]:
                 tx.execute(statement, {"id": found[0]})
         inserted = tx.execute(
             UPSERT_OPERATION if self.claim == "upsert" else INSERT_OPERATION,

@@ -108,6 +108,7 @@ class Job(NamedTuple):
         status, result: the operation's, as the claim found them.
         created_at: when the promise was made, as the database stores times.
         too_old: whether the design's horizon is past: nothing may be sent any more.
+        overdue: whether it is past twice: not even asked, but by a person.
     """
 
     operation: Operation
@@ -119,6 +120,7 @@ class Job(NamedTuple):
     result: Any
     created_at: Any
     too_old: bool = False
+    overdue: bool = False
 
     @property
     def expired(self) -> bool:
@@ -204,7 +206,7 @@ def promise(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> N
     """What makes an operation go on once it is pending, in the transaction that made it so."""
     if isinstance(d.dispatch, Outbox):
         enqueue(tx, operation.id, "refund" if operation.action == REFUND else "act")
-    elif d.dispatch.inline and d.record.durable:
+    elif d.dispatch.inline and d.record.durable and operation.action == REFUND:
         move(tx, operation.id, "pending", "processing")
         notes.add(operation, "pending->processing")
 

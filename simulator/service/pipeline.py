@@ -109,6 +109,10 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
 
 def carry_on(rt: Runtime, d: Design, operation: Operation) -> Steps[Row | None]:
     """What the backend itself does for an operation that may go on; a row if it is over then."""
+    if operation.action != REFUND:
+        if not isinstance(d.dispatch, Outbox):
+            yield from once(rt, d, approval.act, operation)
+        return None
     if d.dispatch.inline:
         outcome = yield from pay(rt, d, operation)
         yield from once(rt, d, finish, operation, outcome)

@@ -1,4 +1,20 @@
-"""Questions for a human, opened where the service must not guess."""
+"""Questions for a human, opened where the service must not guess.
+
+Runbook. Look the refund up at the provider first, by its intent (the metadata) and by order and
+amount; never send it again by hand without having looked.
+
+* "The outcome is unknown …": the provider has it: book it as succeeded. The provider does not:
+  wait out its longest delay, look again, then book it as failed, and let the customer ask anew.
+* "Claimed … times without a result (dead letter)": the same; then find out what kills the worker,
+  for the row waits until somebody lets it go.
+* "The provider refused: it looks like a duplicate": nothing was paid. Compare it with the refund
+  that it is like; if both are owed, pay by hand, book it, and tell the customer.
+* "It was booked as …, and the provider reports …": trust the provider's ledger, correct ours by a
+  new entry, never by changing an old one, and tell the customer.
+* "The customer could not be told": tell the customer.
+
+Whatever is decided is an entry of the audit log, with the person's name.
+"""
 
 from __future__ import annotations
 

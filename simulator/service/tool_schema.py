@@ -71,6 +71,7 @@ def tool_definition(
         )
     # The title and the docstring are for programmers.
     parameters = {key: schema[key] for key in schema if key not in ("title", "description")}
+    parameters.setdefault("required", [])  # strict modes want it, empty too
     if form == "input_schema":
         return {"name": name, "description": description, "input_schema": parameters}
     function = {"name": name, "description": description, "parameters": parameters, "strict": True}

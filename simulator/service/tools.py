@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
-from simulator.service import approval, pipeline
+from simulator.service import answers, approval, pipeline
 from simulator.service.actions import CANCEL, DELETE_PROFILE, perform
 from simulator.service.answers import CONFLICT, Answer, answer_about
 from simulator.service.audit import Notes
@@ -174,7 +174,7 @@ def use(rt: Runtime, d: Design, tool: Tool, call: ToolCall, session: Session) ->
     return answer
 
 
-FORBIDDEN = Answer("refused", "It was refused: 403 Forbidden.", version=2)
+FORBIDDEN = replace(answers.FORBIDDEN, text="It was refused: 403 Forbidden.")
 SHOWN = 60
 """Characters of an argument's name, which the model wrote, that a sentence repeats."""
 

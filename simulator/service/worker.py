@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.service import approval
-from simulator.service.actions import perform
 from simulator.service.answers import Answer, answer_about
 from simulator.service.audit import Notes
 from simulator.service.conclusion import fail
 from simulator.service.errors import Silence
 from simulator.service.once import once
-from simulator.service.operations import FINAL, Operation, Row, move
+from simulator.service.operations import FINAL, REFUND, Operation, Row, move
 from simulator.service.outbox import Found, Job, Outbox, bury, claim_next, look, release
 from simulator.service.payment import PROVIDER_TIMEOUT, Outcome, ask, pay
 from simulator.service.pipeline import finish
@@ -37,10 +36,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A follow-up for the customer."""
+    """A follow-up for the customer.
+
+    Attributes:
+        about: the kind of operation that it speaks of.
+    """
 
     intent_id: str
     answer: Answer
+    about: str = REFUND
 
 
 def work(rt: Runtime, d: Design) -> Steps[None]:
@@ -68,8 +72,10 @@ def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     if job.too_old or (unknown and not d.recovery.resends):
         outcome = yield from ask(rt, d, job.operation)
         if outcome.status not in FINAL and not outcome.pending:
-            # "Not found" is no proof. In the end only a person may decide.
-            if job.too_old:
+            # "Not found" is no proof. In the end only a person may decide; but the provider,
+            # if it was only silent, is asked again first.
+            silent = outcome.status == "outcome_unknown"
+            if job.overdue or (job.too_old and not silent):
                 yield from once(rt, d, hand_over, job)
                 return
             outcome = Outcome("outcome_unknown", outcome.detail)
@@ -125,7 +131,9 @@ def claim(
     if job.topic == "refund":
         return _claim_refund(tx, d, notes, job)
     if job.topic == "act":
-        _act(tx, d, notes, job)
+        release(tx, job, fence=True, again_in=None, done=True)
+        if job.status not in FINAL:
+            approval.act(tx, d, later, job.operation)
         return None
     if job.topic == "expire":
         approval.expire(tx, d, notes, job.operation)
@@ -137,18 +145,6 @@ def claim(
         notes.add(job.operation, "task", "the customer could not be told")
         return None
     return job
-
-
-def _act(tx: Transaction, d: Design, notes: Notes, job: Job) -> None:
-    """Carries out what needs nobody but our own database, in the transaction that claims it."""
-    release(tx, job, fence=True, again_in=None, done=True)
-    if job.status in FINAL:
-        return
-    objection = approval.objection(tx, d, job.operation)
-    if objection is not None:
-        fail(tx, d, notes, job.operation, "pending", objection)
-    else:
-        perform(tx, d, notes, job.operation)
 
 
 def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | None:
@@ -176,7 +172,8 @@ def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | N
         return None
     if status != "processing":
         _move(tx, notes, operation, status, "processing")
-    return job._replace(too_old=_too_late(tx, d, job))
+    too_old = _too_late(tx, d, job)
+    return job._replace(too_old=too_old, overdue=too_old and _too_late(tx, d, job, horizons=2))
 
 
 def _move(tx: Transaction, notes: Notes, operation: Operation, before: str, after: str) -> None:
@@ -184,17 +181,17 @@ def _move(tx: Transaction, notes: Notes, operation: Operation, before: str, afte
         notes.add(operation, f"{before}->{after}")
 
 
-def _too_late(tx: Transaction, d: Design, job: Job) -> bool:
-    """Whether the promise is older than the design's horizon."""
+def _too_late(tx: Transaction, d: Design, job: Job, horizons: int = 1) -> bool:
+    """Whether the promise is older than the design's horizon, or than several."""
     horizon = d.recovery.horizon
-    return horizon is not None and bool(job.created_at <= tx.time(-horizon))
+    return horizon is not None and bool(job.created_at <= tx.time(-horizons * horizon))
 
 
 def tell(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Tells the customer how it ended. A second message is a nuisance, none is a broken promise."""
     answer = answer_about(job.operation, Row.read(job.status, job.result))
     try:
-        message = Message(job.operation.intent_id, answer)
+        message = Message(job.operation.intent_id, answer, job.operation.action)
         yield from rt.call("customer.notify", message, timeout=PROVIDER_TIMEOUT)
         delivered = True
     except Silence:

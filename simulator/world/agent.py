@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulator.service.answers import Answer
 from simulator.service.errors import Silence
+from simulator.service.operations import REFUND
 from simulator.world.scenario import Submission
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def converse(rt: VirtualRuntime, world: World, submission: Submission, before: A
     else:
         # Older than anything that the service says: it takes nothing back.
         answer = Answer("verifying", "I have no answer yet.", version=0)
-    world.tell(submission.intent_id, answer)
+    refund = submission.tool == "issue_refund"
+    world.tell(submission.intent_id, answer, REFUND if refund else submission.tool)
 
 
 def replace_thought(submission: Submission, thought: int) -> Submission:

@@ -124,6 +124,13 @@ class Scenario:
         other = {s.intent_id for s in self.submissions if s.tool != "issue_refund"}
         return frozenset(intent.id for intent in self.intents if intent.id not in other - asked)
 
+    def tool_of(self, intent_id: str) -> str:
+        """The tool that the agent calls first for an intent."""
+        for submission in self.submissions:
+            if submission.intent_id == intent_id:
+                return submission.tool
+        return "issue_refund"
+
     def but(self, **changes: Any) -> Scenario:
         """The same scenario with some attributes changed."""
         names = [each.name for each in fields(self)]
@@ -325,6 +332,70 @@ class Scenario:
             submissions=(Submission("intent-1"),),
             outside=(Outside("cancel", at=60.0, order_id="ORD-7001"),),
             approver=ApproverSettings(delay=120.0),
+        )
+
+    @classmethod
+    def cancelled_after_consent(cls) -> Scenario:
+        """The colleague cancels in the milliseconds between the yes and the worker."""
+        return cls.cancelled_meanwhile().but(
+            name="cancelled_after_consent",
+            outside=(Outside("cancel", at=60.0455, order_id="ORD-7001"),),
+            approver=ApproverSettings(delay=60.0),
+        )
+
+    @classmethod
+    def cancelled_under_way(cls) -> Scenario:
+        """The colleague cancels while the provider is working on a refund of $200 of $500."""
+        return cls(
+            name="cancelled_under_way",
+            intents=(Intent("intent-1", amount=200_00),),
+            outside=(Outside("cancel", at=0.1),),
+        )
+
+    @classmethod
+    def second_thoughts(cls) -> Scenario:
+        """The manager says no to $6,000, and half a minute later, on second thoughts, yes."""
+        return cls.cancelled_meanwhile().but(
+            name="second_thoughts",
+            outside=(),
+            approver=ApproverSettings(says=(("intent-1", "no"),), second_thoughts=30.0),
+        )
+
+    @classmethod
+    def self_approval(cls) -> Scenario:
+        """Whoever asks for $6,000 has the manager's permission, too, and says yes."""
+        return cls.cancelled_meanwhile().but(
+            name="self_approval", outside=(), approver=ApproverSettings(user_id=USER)
+        )
+
+    @classmethod
+    def charged_back(cls) -> Scenario:
+        """While $6,000 of $7,500 wait for consent, the customer's bank takes back $2,000."""
+        return cls.cancelled_meanwhile().but(
+            name="charged_back",
+            outside=(Outside("chargeback", at=60.0, order_id="ORD-7001", amount=2_000_00),),
+            provider=ProviderSettings(webhooks=WebhookSettings()),
+        )
+
+    @classmethod
+    def refunded_by_hand(cls) -> Scenario:
+        """Somebody refunds $100 of $500 at the provider's dashboard, whose reports come three
+        times. Ten minutes later the customer asks for $450.
+        """
+        return cls(
+            name="refunded_by_hand",
+            intents=(Intent("intent-1", amount=450_00),),
+            submissions=(Submission("intent-1", at=600.0),),
+            outside=(Outside("refund", at=1.0, amount=100_00),),
+            provider=ProviderSettings(webhooks=WebhookSettings(succeeded=(0.0, 0.0, 30.0))),
+        )
+
+    @classmethod
+    def accepted_then_paid(cls) -> Scenario:
+        """The provider accepts the refund, and pays it an hour later."""
+        return cls(
+            name="accepted_then_paid",
+            provider=ProviderSettings(settles_after=3600.0, webhooks=WebhookSettings()),
         )
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from simulator.service import payment, worker
 from simulator.service.answers import Answer
 from simulator.service.design import Design
-from simulator.service.operations import FINAL, DurableRecord, Operation, Row
+from simulator.service.operations import FINAL, REFUND, DurableRecord, Operation, Row
 from simulator.service.outbox import Outbox, Publish
 from simulator.service.schemas import money
 from simulator.service.webhooks import Report
@@ -73,12 +73,17 @@ class Step(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A statement to the customer. `time` in microseconds."""
+    """A statement to the customer. `time` in microseconds.
+
+    Attributes:
+        about: the kind of operation that it speaks of: "refund", or the name of another tool.
+    """
 
     time: int
     intent: str
     kind: str
     text: str
+    about: str = REFUND
 
 
 class Striker(Protocol):
@@ -138,7 +143,7 @@ class World:
         self._open_questions: dict[str, str | None] = {}
         self._reports = 0
         self._unsettled: list[tuple[Operation, Any]] = []
-        self._shown: dict[str, int] = {}
+        self._shown: dict[tuple[str, str], int] = {}
         self._begun = False
         self._luck: dict[str, Luck] = {}
         self._first: list[Task] = []
@@ -359,7 +364,8 @@ class World:
         if service == "provider":
             self.provider.receive(exchange)
         elif service == "customer":
-            self.tell(exchange.request.intent_id, exchange.request.answer)
+            message = exchange.request
+            self.tell(message.intent_id, message.answer, message.about)
             exchange.respond("read")
         elif service == "broker":
             self.broker.publish(exchange.request)
@@ -372,15 +378,15 @@ class World:
         number = int(instance.rsplit("-", 1)[1])
         return f"backend-{number % self.scenario.backends + 1}"
 
-    def tell(self, intent_id: str, answer: Answer) -> None:
-        """The customer's app shows a statement, unless it has shown a newer one."""
+    def tell(self, intent_id: str, answer: Answer, about: str = REFUND) -> None:
+        """The customer's app shows a statement, unless it has shown a newer one of the same."""
         now = int(self.clock.now)
         if answer.version is not None:
-            if answer.version < self._shown.get(intent_id, 0):
+            if answer.version < self._shown.get((intent_id, about), 0):
                 self.note("customer", "note", answer.kind, text="older than what was shown")
                 return
-            self._shown[intent_id] = answer.version
-        self.told.append(Told(now, intent_id, answer.kind, answer.text))
+            self._shown[intent_id, about] = answer.version
+        self.told.append(Told(now, intent_id, answer.kind, answer.text, about))
         self.note("customer", "told", answer.kind, intent_id, text=answer.text)
 
     # Rows.
