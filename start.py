@@ -8,7 +8,8 @@
     python3 start.py doctor        is everything here that is needed?
 
 The commands of `python -m simulator` work here too: replay, explore, simulate,
-sweep, storm, live. What follows the command is passed on: `python3 start.py demo --help`.
+sweep, ablations, crashes, proof, resolve, storm, live. What follows the command is passed on:
+`python3 start.py demo --help`.
 
 The first start installs what requirements.lock names into .venv beside this file (about a
 minute, 900 MB). An active conda or virtual environment that has the packages is used as it is.

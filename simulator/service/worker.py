@@ -173,7 +173,7 @@ def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | N
     if status != "processing":
         _move(tx, notes, operation, status, "processing")
     too_old = _too_late(tx, d, job)
-    return job._replace(too_old=too_old, overdue=too_old and _too_late(tx, d, job, horizons=2))
+    return job._replace(too_old=too_old, overdue=too_old and _too_late(tx, d, job, PATIENCE))
 
 
 def _move(tx: Transaction, notes: Notes, operation: Operation, before: str, after: str) -> None:
@@ -181,7 +181,11 @@ def _move(tx: Transaction, notes: Notes, operation: Operation, before: str, afte
         notes.add(operation, f"{before}->{after}")
 
 
-def _too_late(tx: Transaction, d: Design, job: Job, horizons: int = 1) -> bool:
+PATIENCE = 1.1
+"""Horizons after which a provider that stays silent is not asked any more: 22 h of 24."""
+
+
+def _too_late(tx: Transaction, d: Design, job: Job, horizons: float = 1.0) -> bool:
     """Whether the promise is older than the design's horizon, or than several."""
     horizon = d.recovery.horizon
     return horizon is not None and bool(job.created_at <= tx.time(-horizons * horizon))

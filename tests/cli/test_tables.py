@@ -142,7 +142,9 @@ def test_proof_takes_every_scenario_and_two_faults_by_default(
 
     monkeypatch.setattr(proof, "prove", prove)
     assert call("proof").exit_code == 0
-    assert asked == [("SAFE", name, 2) for name in scenarios_by_name()]
+    # Where the agent asks only once, a wish may be lost before anybody has heard of it.
+    every = [name for name in scenarios_by_name() if name != "asked_once"]
+    assert asked == [("SAFE", name, 2) for name in every]
 
 
 def test_proof_ends_with_code_1_at_a_counterexample_and_shows_it(

@@ -256,12 +256,27 @@ def tried_until(horizon: float, shift: Begin, answers: list[Any]) -> Shift:
     return work
 
 
-@pytest.mark.parametrize("found", [None, CallTimeout("2 s"), RateLimited(1.0)])
-def test_past_the_horizon_nothing_is_sent_any_more_and_a_human_is_asked(
-    found: Any, shift: Begin
+@pytest.mark.parametrize("silence", [CallTimeout("2 s"), RateLimited(1.0)])
+def test_past_the_horizon_a_silent_provider_is_asked_again_before_a_human_is(
+    silence: Exception, shift: Begin
 ) -> None:
+    work = tried_until(3600.0, shift, [silence])
+    assert work.desk.rows("SELECT topic FROM tasks") == []
+    assert work.desk.status() == "outcome_unknown"
+    work.desk.seconds = 3959.0
+    work.runtime.answers += [silence]
+    work.run(refund(work.runtime, work.design, work.claimed()))
+    assert work.desk.rows("SELECT topic FROM tasks") == [], "a tenth of the horizon is not over"
+    work.desk.seconds += 1800.0
+    work.runtime.answers += [silence]
+    work.run(refund(work.runtime, work.design, work.claimed()))
+    assert {name for name, _ in work.runtime.calls} == {"provider.find"}
+    assert work.desk.rows("SELECT topic FROM tasks") == [("refund",)]
+
+
+def test_past_the_horizon_nothing_is_sent_any_more_and_a_human_is_asked(shift: Begin) -> None:
     # "Not found" proves nothing: the first request may still be under way.
-    work = tried_until(3600.0, shift, [found])
+    work = tried_until(3600.0, shift, [None])
     assert [name for name, _ in work.runtime.calls] == ["provider.find"]
     assert work.desk.rows("SELECT topic FROM tasks") == [("refund",)]
     assert "forget the key" in work.desk.one("SELECT reason FROM tasks")[0]
