@@ -38,6 +38,7 @@ __all__ = [
     "LONGEST_RETRY_AFTER",
     "Budget",
     "Deadline",
+    "Limit",
     "ReadRetry",
     "RetryAfter",
     "Wait",
@@ -74,7 +75,7 @@ def give_back(tokens: float, capacity: float, cost: float, gain: float) -> float
     return min(capacity, tokens + (cost or gain))
 
 
-class _Limit:
+class Limit:
     """What all limits share: they answer for the policy that they surround."""
 
     policy: Retry
@@ -85,7 +86,7 @@ class _Limit:
 
 
 @dataclass(frozen=True)
-class Deadline(_Limit):
+class Deadline(Limit):
     """No retry begins later than `seconds` after the first send of this round.
 
     A provider that asks for a longer wait than is left (`Retry-After`) is not waited for: the
@@ -101,7 +102,7 @@ class Deadline(_Limit):
 
 
 @dataclass(frozen=True)
-class RetryAfter(_Limit):
+class RetryAfter(Limit):
     """How far the provider's `Retry-After` is honoured: wait max(own, min(header, longest)).
 
     Attributes:
@@ -117,7 +118,7 @@ class RetryAfter(_Limit):
 
 
 @dataclass(frozen=True)
-class Budget(_Limit):
+class Budget(Limit):
     """A bucket of tokens for the retries of a whole process: a retry costs, a success gives back.
 
     The tokens are in the process's memory, and are full again when it is started anew. Defaults:
@@ -282,13 +283,13 @@ def _own_delay(policy: Retry, attempt: int, random: Random01) -> float | None:
 
 def _layers(policy: Retry) -> Iterator[Any]:
     """The limits from the outside in, and the policy within them last."""
-    while isinstance(policy, _Limit):
+    while isinstance(policy, Limit):
         yield policy
         policy = policy.policy
     yield policy
 
 
-def _check_policy(limit: _Limit) -> None:
+def _check_policy(limit: Limit) -> None:
     policy = limit.policy
     if isinstance(policy, type) or not callable(getattr(policy, "delay", policy)):
         raise ValueError(
@@ -297,7 +298,7 @@ def _check_policy(limit: _Limit) -> None:
         )
 
 
-def _check(limit: _Limit, name: str) -> None:
+def _check(limit: Limit, name: str) -> None:
     value = getattr(limit, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         raise ValueError(f"{type(limit).__name__}({name}={value!r}): a number, 0 or more.")

@@ -11,6 +11,7 @@ from simulator.experiments.storm.load import Load
 from simulator.experiments.storm.provider import Desk, Provider
 from simulator.experiments.storm.traffic import Traffic
 from simulator.service.retry import Retry
+from simulator.service.retry_limits import Limit
 
 __all__ = ["storm"]
 
@@ -125,6 +126,12 @@ def _check(
             f"clients={clients}, guards={guards}, {len(layers)} layers: a storm needs 0 or more "
             "clients, and at least one guard and one layer of retries."
         )
+    for layer in layers:
+        if isinstance(layer, Limit):
+            raise ValueError(
+                f"retry={layer!r}: a storm has its limits beside the policy. Give the policy "
+                "inside, and deadline=, guard= or longest_retry_after=."
+            )
     last = 0.0
     for begin, over in sorted(outages):
         if not last <= begin < over:

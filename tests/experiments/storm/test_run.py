@@ -23,6 +23,7 @@ from simulator.service.retry import (
     NoRetry,
     Retry,
 )
+from simulator.service.retry_limits import Budget, Deadline
 
 ENDLESS = Provider(servers=None, service=0.01)
 
@@ -271,6 +272,12 @@ def test_up_and_down_is_the_same_way_back() -> None:
     traffic = UpAndDown(low=10.0, high=30.0, steps=2, hold=5.0)
     assert [traffic(5.0 * step) for step in range(5)] == [10, 20, 30, 20, 10]
     assert traffic.seconds == 25.0
+
+
+@pytest.mark.parametrize("limit", [Deadline(Immediate(), 5.0), Budget(Immediate())])
+def test_a_limit_around_the_policy_is_refused_and_not_ignored(limit: Deadline | Budget) -> None:
+    with pytest.raises(ValueError, match=r"limits beside the policy.*deadline=, guard="):
+        storm(10, limit)
 
 
 @pytest.mark.parametrize(
