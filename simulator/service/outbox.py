@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from simulator.service.operations import REFUND, Operation, move
+from simulator.service.operations import REFUND, Operation, Row, move
 
 if TYPE_CHECKING:
     from simulator.service.audit import Notes
@@ -121,6 +121,11 @@ class Job(NamedTuple):
     created_at: Any
     too_old: bool = False
     overdue: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the provider has taken it on, as far as we know."""
+        return bool((Row.read(self.status, self.result).result or {}).get("accepted"))
 
     @property
     def expired(self) -> bool:

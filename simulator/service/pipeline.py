@@ -310,7 +310,10 @@ def finish(
         d.record.forget(tx, operation)
         d.balance.settle(tx, operation, "processing", "failed")
         return True
-    before = d.record.finish(tx, operation, outcome.status, {"detail": outcome.detail}, checked)
+    result: dict[str, Any] = {"detail": outcome.detail}
+    if outcome.pending or (job is not None and job.accepted):
+        result["accepted"] = True  # a later silence takes nothing back
+    before = d.record.finish(tx, operation, outcome.status, result, checked)
     if before is None:
         return False
     d.balance.settle(tx, operation, before, outcome.status)

@@ -173,7 +173,8 @@ def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | N
     if status != "processing":
         _move(tx, notes, operation, status, "processing")
     too_old = _too_late(tx, d, job)
-    return job._replace(too_old=too_old, overdue=too_old and _too_late(tx, d, job, PATIENCE))
+    patience = SETTLING if job.accepted else PATIENCE
+    return job._replace(too_old=too_old, overdue=too_old and _too_late(tx, d, job, patience))
 
 
 def _move(tx: Transaction, notes: Notes, operation: Operation, before: str, after: str) -> None:
@@ -183,6 +184,9 @@ def _move(tx: Transaction, notes: Notes, operation: Operation, before: str, afte
 
 PATIENCE = 1.1
 """Horizons after which a provider that stays silent is not asked any more: 22 h of 24."""
+
+SETTLING = 6.0
+"""The same where it has taken the refund on: five days, as long as banks take."""
 
 
 def _too_late(tx: Transaction, d: Design, job: Job, horizons: float = 1.0) -> bool:

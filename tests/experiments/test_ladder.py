@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator import Scenario, designs, explore
+from simulator.cli.words import scenarios_by_name
 
 # Rung, scenario in which its gap shows, the fewest faults that open it, what breaks.
 SMALLEST = [
@@ -65,6 +66,19 @@ def test_safe_survives_every_pair_of_faults(where: str) -> None:
     assert found.counterexample is None, str(found.counterexample)
     assert found.complete
     assert found.schedules > 8_000
+
+
+EVERYWHERE = [name for name in scenarios_by_name() if name != "asked_once"]
+"""But where the agent gives up at once: a wish that never reached us no design can keep."""
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_safe_survives_every_single_fault_everywhere(where: str) -> None:
+    # What the bank returns takes two days of asking: hundreds of steps that are all alike.
+    kinds = ["lose_response"] if where == "returned_by_the_bank" else None
+    found = explore(designs.SAFE, scenario(where), max_faults=1, kinds=kinds)
+    assert found.counterexample is None, str(found.counterexample)
+    assert found.complete
 
 
 @pytest.mark.parametrize("where", FIRST)
