@@ -84,10 +84,16 @@ def _paid(trace: Sequence[Event]) -> str:
     if not totals:
         refused = sum(event.kind == "declined" for event in trace)
         return "The provider pays nothing" + (", and says so." if refused else ".")
-    intents = dict.fromkeys(trace[place].text for place in totals)
+    ours = [place for place in totals if not trace[place].peer]
+    others = [trace[place] for place in totals if trace[place].peer]
+    without_us = "".join(
+        f" Without us it pays {money(e.amount)} at {clock(e.time)} ({e.peer})." for e in others
+    )
+    if not ours:
+        return f"The provider pays nothing that we asked for.{without_us}"
     said = []
-    for intent in intents:
-        places = [place for place in totals if trace[place].text == intent]
+    for intent in dict.fromkeys(trace[place].text for place in ours):
+        places = [place for place in ours if trace[place].text == intent]
         first = trace[places[0]]
         if len(places) == 1:
             said.append(f"{money(first.amount)} at {clock(first.time)}")
@@ -99,8 +105,8 @@ def _paid(trace: Sequence[Event]) -> str:
         )
     spared = sum(event.kind == "replayed" for event in trace)
     record = f"; it answers {_times(spared)} from its record and moves nothing" if spared else ""
-    once = " once" if len(said) == 1 and len(totals) == 1 else ""
-    return f"The provider pays{once}: {'; for another intent '.join(said)}{record}."
+    once = " once" if len(said) == 1 and len(ours) == 1 else ""
+    return f"The provider pays{once}: {'; for another intent '.join(said)}{record}.{without_us}"
 
 
 def _ended(trace: Sequence[Event]) -> str:

@@ -120,7 +120,9 @@ def payments(trace: Sequence[Event]) -> dict[int, tuple[int, int]]:
     much: Counter[str] = Counter()
     found: dict[int, tuple[int, int]] = {}
     for place, event in enumerate(trace):
-        if event.kind == "effect":
+        if event.kind == "effect" and event.peer:
+            found[place] = (1, event.amount)  # without us, and to no intent
+        elif event.kind == "effect":
             often[event.text] += 1
             much[event.text] += event.amount
             found[place] = (often[event.text], much[event.text])
@@ -244,7 +246,10 @@ def _names(trace: Sequence[Event], given: Mapping[str, str] | None) -> Mapping[s
     """Return a name for every intent, if there are several; else none is needed."""
     if given is not None:
         return given
-    ids = list(dict.fromkeys(_intent(event) for event in trace if event.kind in _ABOUT))
+    about = (event for event in trace if event.kind in _ABOUT)
+    ids = list(
+        dict.fromkeys(_intent(each) for each in about if not (each.kind == "effect" and each.peer))
+    )
     return (
         {one: one if len(one) <= 12 else f"refund {n}" for n, one in enumerate(ids, 1)}
         if (len(ids) > 1)
@@ -287,7 +292,7 @@ def _row(
         return replace(row, text=event.what.replace("->", " → "), small=event.text)
     if kind == "effect":
         times, total = paid[place]
-        whose = names.get(_intent(event), "")
+        whose = event.peer or names.get(_intent(event), "")
         if times > 1:
             text = "paid again" if times == 2 else f"paid {times} times"
             return replace(row, mark="again", text=text, small=f"{money(total, short=True)} in all")

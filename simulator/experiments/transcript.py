@@ -67,7 +67,7 @@ _SAID: dict[str, Callable[[Event], tuple[str, str]]] = {
     "commit": lambda e: ("=", _with(f"commits {e.what}", e.text)),
     "rollback": lambda e: ("x", _with(f"{e.what} is rolled back", e.text)),
     "ack_lost": lambda e: ("x", f"will not learn how {e.what} ended"),
-    "effect": lambda e: ("$", _with(f"PAYS {money(e.amount)}", e.text)),
+    "effect": lambda e: ("$", _with(f"PAYS {money(e.amount)}", _whose(e))),
     "replayed": lambda e: ("=", _with("answers from its record, moves nothing", e.text)),
     "declined": lambda e: ("x", _with("declines", e.text)),
     "limited": lambda e: ("x", _with("too many requests", e.text)),
@@ -84,6 +84,11 @@ _SAID: dict[str, Callable[[Event], tuple[str, str]]] = {
     "error": lambda e: ("x", _with("fails", e.text)),
     "note": lambda e: ("", e.text or e.what),
 }
+
+
+def _whose(event: Event) -> str:
+    """Whose a payment is: an intent's, or what of an order's nobody asked us for."""
+    return f"{event.text}, {event.peer}" if event.peer else event.text
 
 
 def _said(event: Event) -> tuple[str, str]:

@@ -305,7 +305,7 @@ class Provider:
         now = int(world.clock.now)
         effect = Effect(now, "", order_id, amount, currency, None, source, tenant_id)
         self.ledger.append(effect)
-        world.note("provider", "effect", source, amount=amount, text=f"{order_id}, {source}")
+        world.note("provider", "effect", source, peer=source, amount=amount, text=order_id)
         if booked:
             self.changes.append(Change(tenant_id, order_id, now, now))
         else:

@@ -22,7 +22,8 @@ KINDS: dict[str, str] = {
     "commit": "transaction `what` of `process` was committed; peer is database",
     "rollback": "transaction `what` of `process` was rolled back or refused; peer is database",
     "ack_lost": "`process` will not learn how its transaction `what` ended",
-    "effect": "the provider moved money; `amount` in minor units, `text` names the intent",
+    "effect": "the provider moved money; `amount` in minor units, `text` names the intent; if "
+    "nobody asked us for it, peer says why, and `text` names the order",
     "replayed": "the provider answered from its key record, and moved nothing",
     "declined": "the provider refused, definitely; `text` says why",
     "limited": "the provider had too many requests; `text` says when to come back",

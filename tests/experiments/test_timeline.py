@@ -637,3 +637,16 @@ def test_words_need_no_matplotlib() -> None:
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
     )
     assert done.stdout == "False\n"
+
+
+# Money that nobody asked us for.
+
+
+def test_money_that_went_without_us_says_why_and_is_nobodys_second_refund() -> None:
+    run = replay(designs.SAFE, Scenario.cancelled_meanwhile())
+    paid = the(arrange(run.trace), "effect")
+    assert (paid.text, paid.small) == ("$7,500 paid", "cancellation")
+    assert "PAYS $7,500.00: ORD-7001, cancellation" in run.text
+    assert "The provider pays nothing that we asked for. Without us it pays $7,500.00 at 60" in (
+        run.describe()
+    )
