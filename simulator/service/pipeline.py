@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.service import approval
@@ -24,6 +25,7 @@ from simulator.service.once import once
 from simulator.service.operations import FINAL, REFUND, Operation, Row, move
 from simulator.service.outbox import Job, Outbox, Publish, promise, release
 from simulator.service.payment import PROVIDER_TIMEOUT, Outcome, pay
+from simulator.service.retry_limits import next_wait
 from simulator.service.schemas import (
     InvalidRequest,
     Session,
@@ -328,7 +330,16 @@ def _again_in(d: Design, tx: Transaction, job: Job, outcome: Outcome) -> float |
     """Seconds until an unknown outcome is looked into again; None: never."""
     if not d.recovery.takes_over or d.recovery.every is None:
         return None
-    delay = d.delay_after(job.tries, tx.random)
-    if delay is None:
-        delay = d.recovery.every
+    # Each try of the queue is a round of its own, so no deadline holds here; the budget does. A
+    # transaction that is run again pays twice, which only makes the process more careful.
+    wait = next_wait(
+        d.retry,
+        job.tries,
+        -inf,
+        outcome.again_in,
+        tx.memory,
+        tx.random,
+        ask=d.delay_after,
+    )
+    delay = d.recovery.every if wait.seconds is None else wait.seconds
     return max(delay, outcome.again_in or 0.0)

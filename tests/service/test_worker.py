@@ -19,6 +19,7 @@ from simulator.service.pipeline import finish, once
 from simulator.service.pipeline import handle as answer_call
 from simulator.service.recovery import AskOnly, Blind, NoRecovery, SameKey
 from simulator.service.retry import Fixed, NoRetry
+from simulator.service.retry_limits import Budget
 from simulator.service.schemas import Session, ToolCall
 from simulator.service.webhooks import Report, receive
 from simulator.service.worker import LOOKS, claim, consume, hand_over, refund, see, start, tell
@@ -619,3 +620,19 @@ def test_what_a_report_has_ended_meanwhile_is_not_left_to_a_human(shift: Begin) 
     work.run(once(work.runtime, SAFE, hand_over, job))
     assert work.desk.status() == "succeeded"
     assert work.desk.rows("SELECT * FROM tasks") == []
+
+
+# The budget of the whole process.
+
+
+def test_when_the_process_has_spent_its_retries_the_queue_waits_for_the_long_interval(
+    shift: Begin,
+) -> None:
+    work = shift(SAFE.but(retry=Budget(Fixed(1.0, None), capacity=20.0, cost=14.0)))
+    work.finish(work.claimed(), UNKNOWN)
+    work.desk.seconds += 1.0
+    work.finish(work.claimed(), UNKNOWN)  # the second retry is not paid for
+    work.desk.seconds += 1799.0
+    assert work.claim() is None
+    work.desk.seconds += 1.0
+    assert work.claim() is not None
