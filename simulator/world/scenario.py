@@ -391,11 +391,85 @@ class Scenario:
         )
 
     @classmethod
+    def uneven_amounts(cls) -> Scenario:
+        """Two customers want $19.99 and 500 yen back: cents that no float holds, and a currency
+        that has none.
+        """
+        return cls(
+            name="uneven_amounts",
+            orders=(Order(), Order("ORD-3001", captured=50_000, currency="JPY")),
+            intents=(
+                Intent("intent-1", amount=19_99),
+                Intent("intent-2", order_id="ORD-3001", amount=500, currency="JPY"),
+            ),
+            submissions=(Submission("intent-1"), Submission("intent-2", at=10.0)),
+        )
+
+    @classmethod
+    def without_permission(cls) -> Scenario:
+        """Three sessions ask for a refund, and none may: one may nothing at all, one may read
+        refunds, one may cancel orders.
+        """
+        sessions = (frozenset[str](), frozenset({"refund:read"}), frozenset({"order:cancel"}))
+        names = [f"intent-{number + 1}" for number in range(len(sessions))]
+        return cls(
+            name="without_permission",
+            intents=tuple(
+                Intent(name, amount=100_00, owed=False, permissions=permissions)
+                for name, permissions in zip(names, sessions, strict=True)
+            ),
+            submissions=tuple(Submission(name, at=10.0 * at) for at, name in enumerate(names)),
+        )
+
+    @classmethod
+    def flag_in_the_call(cls) -> Scenario:
+        """The model writes `confirm: true` into its call for $6,000. Nobody has confirmed it."""
+        return cls.cancelled_meanwhile().but(
+            name="flag_in_the_call",
+            submissions=(Submission("intent-1", arguments={"confirm": True}),),
+            outside=(),
+        )
+
+    @classmethod
+    def consent_without_right(cls) -> Scenario:
+        """A colleague says yes to $6,000 who may ask for refunds, and not approve them."""
+        return cls.cancelled_meanwhile().but(
+            name="consent_without_right",
+            outside=(),
+            approver=ApproverSettings(permissions=frozenset({"refund:create"})),
+        )
+
+    @classmethod
+    def charged_back_before(cls) -> Scenario:
+        """The customer's bank takes $100 of $500 back. Ten minutes later she asks for $450."""
+        return cls.refunded_by_hand().but(
+            name="charged_back_before", outside=(Outside("chargeback", at=1.0, amount=100_00),)
+        )
+
+    @classmethod
+    def keys_mean_nothing(cls) -> Scenario:
+        """The provider reads no keys, and refuses to pay back more than was captured."""
+        return cls(
+            name="keys_mean_nothing",
+            provider=ProviderSettings(semantics="none", checks_balance=True),
+        )
+
+    @classmethod
     def accepted_then_paid(cls) -> Scenario:
         """The provider accepts the refund, and pays it an hour later."""
         return cls(
             name="accepted_then_paid",
             provider=ProviderSettings(settles_after=3600.0, webhooks=WebhookSettings()),
+        )
+
+    @classmethod
+    def paid_while_answering(cls) -> Scenario:
+        """The provider accepts the refund, and pays it half a second after the caller was told
+        that it is being verified: the follow-up may overtake that answer.
+        """
+        return cls.accepted_then_paid().but(
+            name="paid_while_answering",
+            provider=ProviderSettings(settles_after=5.5, webhooks=WebhookSettings()),
         )
 
     @classmethod
@@ -458,6 +532,57 @@ class Scenario:
             submissions=(
                 Submission("intent-1"),
                 Submission("intent-2", at=0.02, instance="backend-2", tool="delete_profile"),
+            ),
+        )
+
+    @classmethod
+    def cancelled_before(cls) -> Scenario:
+        """A colleague cancels an order and puts its goods back. Then the customer asks for it."""
+        return cls(
+            name="cancelled_before",
+            orders=(Order(lines=(("LANTERN-1", 2),)),),
+            intents=(Intent("intent-1", owed=False, permissions=frozenset({"order:cancel"})),),
+            submissions=(
+                Submission(
+                    "intent-1",
+                    at=60.0,
+                    tool="cancel_orders",
+                    arguments={"order_ids": ["ORD-1001"]},
+                ),
+            ),
+            outside=(Outside("cancel", at=1.0),),
+        )
+
+    @classmethod
+    def strangers_goods(cls) -> Scenario:
+        """A letter to the model made it cancel another customer's order; then somebody cancels,
+        and somebody deletes, whose session may not. Only the last wish is honest: a customer's,
+        to be forgotten.
+        """
+        cancels, deletes = frozenset({"order:cancel"}), frozenset({"profile:delete"})
+        reads = frozenset({"order:read"})
+
+        def cancel(intent_id: str, at: float, order_id: str) -> Submission:
+            wanted = {"order_ids": [order_id]}
+            return Submission(intent_id, at=at, tool="cancel_orders", arguments=wanted)
+
+        return cls(
+            name="strangers_goods",
+            orders=(
+                Order(lines=(("LANTERN-1", 2),)),
+                Order("ORD-1002", user_id=OTHER_USER, lines=(("BOOK-7", 3),)),
+            ),
+            intents=(
+                Intent("intent-1", owed=False, permissions=cancels),
+                Intent("intent-2", owed=False, permissions=reads),
+                Intent("intent-3", owed=False, permissions=reads, user_id=OTHER_USER),
+                Intent("intent-4", owed=False, permissions=deletes),
+            ),
+            submissions=(
+                cancel("intent-1", 0.0, "ORD-1002"),
+                cancel("intent-2", 10.0, "ORD-1001"),
+                Submission("intent-3", at=20.0, tool="delete_profile"),
+                Submission("intent-4", at=30.0, tool="delete_profile"),
             ),
         )
 

@@ -17,7 +17,7 @@ from simulator.experiments.verdict import (
     judge,
     sentences,
 )
-from simulator.service import approval, silence
+from simulator.service import approval, profiles, silence
 from simulator.service.answers import Answer, FromRecord
 from simulator.service.approval import Approval
 from simulator.service.authorization import AnyOrder, FromArguments
@@ -454,3 +454,130 @@ def test_a_request_without_the_key_that_was_asked_for_is_no_true_refusal() -> No
     asks_for_keys = Scenario.one_refund().but(provider=ProviderSettings(semantics="ietf"))
     assert "lost_refund" in replay(designs.SAFE.but(key=NoKey()), asks_for_keys).verdict
     assert replay(designs.SAFE, asks_for_keys).verdict == frozenset()
+
+
+# What tools change beside money.
+
+CANCEL, FORGET = Scenario.cancelled_orders(), Scenario.deleted_profile()
+
+
+def tampered(scenario: Scenario, *statements: str) -> Verdict:
+    """The verdict on the safe design, after somebody has changed the data by hand."""
+    with store() as database:
+        world = World(designs.SAFE, scenario, Plan(()), 0, database).run()
+        for statement in statements:
+            world.database.connection.execute(statement)
+        return judge(world)
+
+
+@pytest.mark.parametrize("scenario", [CANCEL, FORGET, Scenario.cancelled_before()])
+def test_data_that_nobody_has_touched_are_as_the_record_says(scenario: Scenario) -> None:
+    assert tampered(scenario) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "statement"),
+    [
+        (CANCEL, "UPDATE stock SET on_hand = on_hand + 1 WHERE sku = 'BOOK-7'"),
+        (CANCEL, "UPDATE stock SET on_hand = on_hand - 1 WHERE sku = 'BOOK-7'"),
+        (CANCEL, "DELETE FROM stock"),
+        (CANCEL, "UPDATE orders SET status = 'confirmed' WHERE id = 'ORD-1002'"),
+        (
+            CANCEL.but(orders=(Order(), Order("ORD-1002"))),  # without goods
+            "UPDATE orders SET status = 'confirmed'",
+        ),
+        (CANCEL, "UPDATE tool_operations SET status = 'failed'"),
+        (FORGET, "UPDATE tool_operations SET status = 'failed' WHERE action_type <> 'refund'"),
+        (
+            FORGET,
+            "INSERT INTO profiles SELECT tenant_id, user_id, 'Mira', 'mira@example.org' "
+            "FROM orders",
+        ),
+        (
+            # Its customer has asked for nothing of the kind, and the goods are right.
+            Scenario.cancelled_before(),
+            "UPDATE orders SET status = 'confirmed'",
+        ),
+    ],
+)
+def test_goods_orders_and_profiles_that_are_not_as_the_record_says_are_books_that_differ(
+    scenario: Scenario, statement: str
+) -> None:
+    assert "books_differ" in tampered(scenario, statement)
+
+
+def test_goods_are_judged_where_there_is_no_record_too() -> None:
+    unrecorded = designs.NAIVE.but(name="counts twice")
+    goods = Scenario.one_refund().but(orders=(Order(lines=(("LANTERN-1", 2),)),))
+    assert replay(unrecorded, goods).verdict == frozenset()
+    with store() as database:
+        world = World(unrecorded, goods, Plan(()), 0, database).run()
+        world.database.connection.execute("UPDATE stock SET on_hand = 2")
+        assert judge(world) == {"books_differ"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE orders SET status = 'cancelled'",  # the stranger's too
+        "DELETE FROM profiles",  # the same
+    ],
+)
+def test_what_becomes_of_strangers_goods_and_profiles_needs_their_own_wish(
+    statement: str,
+) -> None:
+    scenario = Scenario.strangers_goods()
+    assert "unauthorized_refund" not in tampered(scenario)
+    assert "unauthorized_refund" in tampered(scenario, statement)
+
+
+def test_a_colleagues_cancellation_needs_no_customers_wish() -> None:
+    back_office = Scenario.cancelled_before()
+    assert "unauthorized_refund" not in tampered(back_office)
+    assert "unauthorized_refund" in tampered(
+        back_office.but(outside=(), intents=(Intent("intent-1", owed=False),)),
+        "UPDATE orders SET status = 'cancelled'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("says", "word", "false"),
+    [
+        ("yes", "done", False),
+        ("yes", "refused", True),
+        ("no", "refused", False),
+        ("no", "done", True),
+    ],
+)
+def test_a_word_about_another_tool_has_to_be_true_as_well(
+    says: str, word: str, false: bool
+) -> None:
+    asked = CANCEL.but(approver=ApproverSettings(says=(("intent-1", says),)))
+    with store() as database:
+        world = World(designs.SAFE, asked, Plan(()), 0, database).run()
+        assert judge(world) == frozenset()
+        world.tell("intent-1", Answer(word, "By the way."), "cancel_orders")
+        assert ("false_answer" in judge(world)) == false
+
+
+def test_a_profile_may_not_go_while_a_refund_of_its_customer_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = FORGET.but(provider=ProviderSettings(settles_after=3600.0, webhooks=WebhookSettings()))
+    assert replay(designs.SAFE, slow).verdict == frozenset()
+    monkeypatch.setattr(profiles, "OPEN_REFUNDS", "SELECT 0")
+    assert replay(designs.SAFE, slow).verdict == {"books_differ"}
+    assert replay(designs.SAFE, FORGET).verdict == frozenset(), "it was paid before"
+
+
+def test_another_customers_open_refund_keeps_nobody_from_being_forgotten() -> None:
+    theirs = Order("ORD-1002", user_id=SOMEBODY_ELSE)
+    intent = Intent("intent-1", order_id="ORD-1002", user_id=SOMEBODY_ELSE)
+    slow = FORGET.but(
+        orders=(Order(), theirs),
+        intents=(intent, *FORGET.intents[1:]),
+        provider=ProviderSettings(settles_after=3600.0, webhooks=WebhookSettings()),
+    )
+    run = replay(designs.SAFE, slow)
+    assert run.verdict == frozenset()
+    assert set(run.told.statement[run.told.intent == "intent-2"]) == {"verifying", "done"}
