@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
+from math import inf
 from typing import Any
 
 from simulator.experiments.other_books import OtherBooks
 from simulator.service.actions import action_asks_consent
 from simulator.service.operations import FINAL, REFUND, is_legal
 from simulator.service.schemas import EXPONENTS, InvalidRequest, minor_units
+from simulator.world.provider import Effect
 from simulator.world.scenario import Intent
 from simulator.world.world import World
 
@@ -48,6 +50,7 @@ class Facts:
     Attributes:
         ours: payments that we asked for. paid: how many per intent.
         paid_on: minor units per (tenant, order), whoever moved them.
+        outside: payments that the bank, or somebody at the dashboard, made without us.
         never_heals: whether the scenario holds what no time mends: a poisoned event, an error
             that the provider replays, keys that mean nothing, a rule of its own against
             duplicates.
@@ -68,6 +71,9 @@ class Facts:
             self.paid_on[order] = self.paid_on.get(order, 0) + effect.amount
         for effect in self.ours:
             self.paid[effect.intent] += 1
+        self.outside = [
+            effect for effect in world.provider.ledger if effect.source not in ("", "cancellation")
+        ]
         self.operations: list[Any] = []
         self.tasked: set[str] = set()
         if world.design.record.durable:
@@ -153,6 +159,12 @@ class Facts:
             for change in self.world.provider.changes
         )
 
+    def known_at(self, effect: Effect) -> float:
+        """Microseconds at which we knew of money that went without us; never: infinite."""
+        which = (effect.tenant_id, effect.order_id, effect.time)
+        changes = self.world.provider.changes
+        return min((change.known for change in changes if change[:3] == which), default=inf)
+
     def needs_consent(self, intent: Intent) -> bool:
         """Whether the shop lets nobody refund this much alone."""
         limit = self.world.scenario.consent_above * 10 ** EXPONENTS[intent.currency]
@@ -171,14 +183,22 @@ def double_refund(facts: Facts) -> bool:
 def over_refund(facts: Facts) -> bool:
     """An order got back more than was captured.
 
-    What the bank or a colleague took counts. That they took too much, after us, does not.
+    What the bank or a colleague took before us counts, if somebody had told us by the time that
+    the refund was taken up to be sent. That they took too much, after us, does not.
     """
-    paid_on: Counter[tuple[str, str]] = Counter()
+    ours: Counter[tuple[str, str]] = Counter()
     for effect in facts.world.provider.ledger:
+        if effect.source not in ("", "cancellation"):
+            continue
         order = (effect.tenant_id, effect.order_id)
-        paid_on[order] += effect.amount
-        ours = effect.source in ("", "cancellation")
-        if ours and paid_on[order] > facts.captured.get(order, 0):
+        ours[order] += effect.amount
+        begun = facts.first_begun.get(effect.intent, effect.time) if facts.outside else 0
+        known = sum(
+            other.amount
+            for other in facts.outside
+            if (other.tenant_id, other.order_id) == order and facts.known_at(other) <= begun
+        )
+        if ours[order] + known > facts.captured.get(order, 0):
             return True
     return False
 

@@ -386,12 +386,15 @@ def test_nothing_that_nobody_owes_may_be_paid_even_if_it_is_exactly_what_was_ask
 # Money that goes without us.
 
 
-@pytest.mark.parametrize(("at", "broken"), [(0.01, True), (60.0, False)])
-def test_what_was_taken_before_us_counts_and_what_is_taken_after_us_is_not_our_doing(
+# Asked for at one second: known before, under way to us, and after.
+@pytest.mark.parametrize(("at", "broken"), [(0.5, True), (0.99, False), (60.0, False)])
+def test_what_we_knew_was_taken_counts_and_what_is_taken_after_us_is_not_our_doing(
     at: float, broken: bool
 ) -> None:
     taken = Outside("chargeback", at=at, amount=1)
-    scenario = Scenario.one_refund().but(outside=(taken,), provider=REPORTING)
+    scenario = Scenario.one_refund().but(
+        submissions=(Submission("intent-1", at=1.0),), outside=(taken,), provider=REPORTING
+    )
     unreserved = designs.SAFE.but(balance=NoBalance(), approval=Approval(revalidate=False))
     assert ("over_refund" in replay(unreserved, scenario).verdict) == broken
 
