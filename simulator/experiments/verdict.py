@@ -87,6 +87,7 @@ class Facts:
             or replays_errors
             or forgets
             or provider.duplicate_window is not None
+            or bool(provider.contradicts)
         )
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
         self.refunds = world.scenario.refund_intents
@@ -298,7 +299,10 @@ def false_answer(facts: Facts) -> bool:
         if told.kind == "done" and (paid_at is None or paid_at > told.time):
             return True
         if told.kind == "refused" and paid_at is not None:
-            return True
+            # The provider said no, and then paid. A human knows of it, so it is no lie of ours.
+            contradicted = told.intent in world.scenario.provider.contradicts
+            if not (contradicted and told.intent in facts.intents_tasked):
+                return True
     return False
 
 
@@ -349,7 +353,9 @@ def books_differ(facts: Facts) -> bool:
     """
     if facts.beside_money.differ():
         return True
-    open_orders = {(op[1], op[2]) for op in facts.operations if op[4] not in FINAL}
+    open_orders = {
+        (op[1], op[2]) for op in facts.operations if op[4] not in FINAL or op[0] in facts.tasked
+    }
     for tenant, order, refunded, pending in facts.world.database.rows(
         "SELECT tenant_id, id, refunded + disputed, pending FROM orders"
     ):
@@ -359,7 +365,7 @@ def books_differ(facts: Facts) -> bool:
             return True
     states: dict[str, set[str]] = {}
     for _, _, _, intent_id, status, action in facts.operations:
-        if action != REFUND:
+        if action != REFUND or intent_id in facts.intents_tasked:
             continue
         states.setdefault(intent_id, set()).add(status)
     return any(
@@ -399,7 +405,10 @@ def audit_gap(facts: Facts) -> bool:
         return True
     open_intents = {op[3] for op in facts.operations if op[4] not in FINAL}
     paid = [intent for intent, count in facts.paid.items() if count]
-    if any(intent not in succeeded and intent not in open_intents for intent in paid):
+    if any(
+        intent not in succeeded and intent not in open_intents | facts.intents_tasked
+        for intent in paid
+    ):
         return True
     return any(
         answer.kind in ("refused", "conflict", "invalid")

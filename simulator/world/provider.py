@@ -102,7 +102,7 @@ class Provider:
         self.ledger: list[Effect] = []
         self.declined: set[str] = set()
         self.changes: list[Change] = []
-        self.keys: dict[str, tuple[RefundOrder, Any, int]] = {}
+        self.keys: dict[str, tuple[str, RefundOrder, Any, int]] = {}
         self.transfers: list[Transfer] = []
         self.sends: Counter[str] = Counter()
         self.recent: deque[int] = deque()
@@ -184,9 +184,10 @@ class Provider:
             return result.said() if isinstance(result, Transfer) else result
         now = int(self.world.clock.now)
         found = self.keys.get(order.key)
-        if found is not None and now - found[2] < self._lifetime:
-            first, result, _ = found
-            if _parameters(first) != _parameters(order):
+        if found is not None and now - found[3] < self._lifetime:
+            endpoint, first, result, _ = found
+            elsewhere = endpoint != name and self.settings.covers_endpoint
+            if elsewhere or _parameters(first) != _parameters(order):
                 return self._reject(name, OTHER_PARAMETERS)
             again = semantics == "stripe-v2" and isinstance(result, Exception)
             if not again:
@@ -194,12 +195,15 @@ class Provider:
                 return result.replayed() if isinstance(result, Transfer) else result
         done, result = self._carry(name, order)
         # What is kept is what was answered, an error too; or, the other way, what was done.
-        self.keys[order.key] = (order, done if semantics == "stripe-v2" else result, now)
+        self.keys[order.key] = (name, order, done if semantics == "stripe-v2" else result, now)
         return result.replayed() if isinstance(result, Transfer) else result
 
     def _carry(self, name: str, order: RefundOrder) -> tuple[Any, Any]:
         """Carries out a request that no key stands for: what was done, and what is answered."""
         settings = self.settings
+        if name == "provider.quote":
+            quote = f"QUOTE {money(order.amount, order.currency)}"
+            return quote, quote
         self.sends[order.intent_id] += 1
         fails = self.sends[order.intent_id] <= settings.errors
         if fails and settings.error_when == "before":
@@ -231,6 +235,9 @@ class Provider:
         settings = self.settings
         if order.intent_id in settings.declines:
             return self._decline(name, order, "the card was closed.")
+        if order.intent_id in settings.contradicts:
+            self._pay_later(order, settings.contradicts_after)
+            return self._decline(name, order, "the bank refused it.")
         if settings.duplicate_window is None and not settings.checks_balance:
             return None
         which = (self.world.scenario.intent(order.intent_id).tenant_id, order.order_id)
@@ -256,6 +263,14 @@ class Provider:
         self.world.report("created", effect, reference)
         self.world.report("succeeded", effect, reference)
         return reference
+
+    def _pay_later(self, order: RefundOrder, seconds: float) -> None:
+        """Pays what was refused."""
+
+        def pay(_: Any) -> None:
+            self._pay("settlement", order)
+
+        self.world.clock.after(microseconds(seconds), pay)
 
     def _effect(self, order: RefundOrder) -> Effect:
         """The money that this order moves, now."""

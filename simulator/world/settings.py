@@ -246,6 +246,10 @@ class ProviderSettings:
             other parameters under a key, and answer 409 while its first request is worked on.
         key_lifetime: seconds for which a key is remembered.
         declines: intents that it refuses, definitely.
+        contradicts: intents that it refuses, and pays all the same `contradicts_after` seconds
+            later.
+        covers_endpoint: whether a key belongs to one endpoint: the same key at another one is
+            an error. If not, the first answer is given, whatever was asked.
         limit: requests that it takes in any `limit_window` seconds; None: as many as come.
         lookup_lag: seconds until a payment can be found by asking; None: it cannot be asked.
         errors: how many sends of each intent end in a 500.
@@ -264,6 +268,9 @@ class ProviderSettings:
     semantics: str = "stripe-v1"
     key_lifetime: float = 24 * 3600.0
     declines: frozenset[str] = frozenset()
+    contradicts: frozenset[str] = frozenset()
+    contradicts_after: float = 7.0
+    covers_endpoint: bool = True
     limit: int | None = None
     limit_window: float = 1.0
     lookup_lag: float | None = 0.0
@@ -276,7 +283,7 @@ class ProviderSettings:
     webhooks: WebhookSettings | None = None
 
     def __post_init__(self) -> None:
-        for name in ("leg", "work", "key_lifetime", "limit_window"):
+        for name in ("leg", "work", "key_lifetime", "limit_window", "contradicts_after"):
             needs(self, name, positive(getattr(self, name)), "seconds, more than 0")
         allowed = self.limit is None or whole(self.limit, 1)
         lag = self.lookup_lag in (None, 0) or positive(self.lookup_lag)

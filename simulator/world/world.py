@@ -42,6 +42,7 @@ AGENT_LEG = 20_000
 
 SERVICES: dict[str, type] = {
     "provider.refund": payment.RefundOrder,
+    "provider.quote": payment.RefundOrder,
     "provider.find": payment.FindRefund,
     "customer.notify": worker.Message,
     "broker.publish": Operation,
@@ -343,7 +344,7 @@ class World:
         if kind is None:
             raise Mistake(
                 f"rt.call({name!r}): nobody answers such calls. There are provider.refund, "
-                "provider.find, customer.notify and broker.publish."
+                "provider.find, provider.quote, customer.notify and broker.publish."
             )
         if not isinstance(request, kind):
             raise Mistake(f"rt.call({name!r}, {request!r}): it takes a {kind.__name__}.")

@@ -18,7 +18,7 @@ import pytest
 from simulator import Design, Scenario, designs, faults, replay
 from simulator.experiments.run import Run
 from simulator.service import pipeline, silence
-from simulator.service.answers import FromRecord, Optimistic
+from simulator.service.answers import Answer, FromRecord, Optimistic
 from simulator.service.approval import Approval, ModelFlag, NoApproval
 from simulator.service.authorization import FromArguments
 from simulator.service.balance import BOOK, CheckThenAct, NoBalance, Reserved, order_of
@@ -35,9 +35,9 @@ from simulator.service.keys import (
 from simulator.service.once import once
 from simulator.service.operations import DurableRecord, NoRecord, Operation
 from simulator.service.outbox import Inline, Outbox, Publish
-from simulator.service.payment import pay
-from simulator.service.recovery import NoRecovery, SameKey
-from simulator.service.schemas import FreeDict, ToolCall
+from simulator.service.payment import RefundOrder, pay
+from simulator.service.recovery import Blind, NoRecovery, SameKey
+from simulator.service.schemas import FreeDict, Session, ToolCall
 from simulator.service.webhooks import BookByReference, ByOperation, IgnoreWebhooks
 from simulator.world.fault import Fault
 from simulator.world.settings import (
@@ -84,7 +84,7 @@ class Outcome:
             paid=" ".join(map(str, run.ledger.amount)) or "nothing",
             refunded=str(run.books.drop_duplicates("order_id").refunded.sum()),
             told="; ".join(words(run, intent.id) for intent in run.scenario.intents),
-            unfinished=sum(is_open) - tasked,
+            unfinished=sum(is_open) - sum(run.tasks.topic == "refund"),
             tasks=tasked,
         )
 
@@ -151,6 +151,12 @@ def usual(*submissions: Submission, **settings: Any) -> Scenario:
     return shop(200_00, 500_00, *submissions, **settings)
 
 
+TWO_TRIES = Scenario(
+    orders=(Order(captured=40_00),),
+    intents=(Intent("intent-1", amount=40_00), Intent("intent-2", amount=40_00)),
+    submissions=(Submission("intent-1"), Submission("intent-2", at=60.0)),
+)
+
 ASKED = Submission("intent-1")
 ASKED_AGAIN = Submission("intent-1", at=60.0, thought=2, after_answer=True)
 
@@ -197,6 +203,16 @@ class PerInvocation:
 def order_and_amount(operation: Operation, attempt: int) -> str:
     """What the provider is sent; our own record tells the two refunds apart."""
     return f"{operation.order_id}+{operation.amount}"
+
+
+def quote_first(rt: Any, design: Design, call: ToolCall, session: Session) -> Any:
+    """Asks what the refund would cost, and sends the same object, key and all, to be refunded."""
+    amount = int(Decimal(call.arguments["amount"]) * 100)
+    key = f"{session.tenant_id}-{session.intent_id}"
+    order = RefundOrder(session.intent_id, call.arguments["order_id"], amount, "USD", key)
+    yield from rt.call("provider.quote", order, timeout=2.0)
+    yield from rt.call("provider.refund", order, timeout=2.0)
+    return Answer("done", "Your refund has been paid.")
 
 
 def one_key_for_the_order(operation: Operation, attempt: int) -> str:
@@ -449,17 +465,42 @@ KEYS = (
     Incident(
         "B68",
         "The key outlives the decision: a new try after a definite no gets the old no",
-        Scenario(
-            orders=(Order(captured=40_00),),
-            intents=(Intent("intent-1", amount=40_00), Intent("intent-2", amount=40_00)),
-            submissions=(Submission("intent-1"), Submission("intent-2", at=60.0)),
-            provider=ProviderSettings(declines=frozenset({"intent-1"})),
-        ),
+        TWO_TRIES.but(provider=ProviderSettings(declines=frozenset({"intent-1"}))),
         SAFE.but(key=one_key_for_the_order),
         (),
         outcome=Outcome("nothing", "0.00", "refused; refused"),
         right=Outcome("40.00", "40.00", "refused; done"),
         breaks=broken("lost_refund"),
+    ),
+    Incident(
+        "B10b",
+        "The provider keeps a temporary no under the key, long after it would say yes",
+        TWO_TRIES.but(provider=ProviderSettings(declines=frozenset({"intent-1"}))),
+        SAFE.but(key=order_and_amount),
+        (),
+        outcome=Outcome("nothing", "0.00", "refused; refused"),
+        right=Outcome("40.00", "40.00", "refused; done"),
+        breaks=broken("lost_refund"),
+    ),
+    Incident(
+        "B33",
+        "The provider's own rule against duplicates swallows the second honest refund",
+        TWO_OF_TEN.but(provider=ProviderSettings(duplicate_window=HOUR)),
+        SAFE.but(balance=BookedFirst(), recovery=Blind()),
+        (),
+        outcome=Outcome("10.00", "20.00", "done; refused"),
+        right=Outcome("10.00", "10.00", "done; verifying", tasks=1),
+        breaks=broken("lost_refund", "books_differ"),
+    ),
+    Incident(
+        "B64",
+        "A key that was used for a quote is sent with the refund, and answers with the quote",
+        usual(provider=ProviderSettings(covers_endpoint=False)),
+        SAFE.but(handle=quote_first),
+        (),
+        outcome=Outcome("nothing", "0.00", "done"),
+        right=Outcome("200.00", "200.00", "done"),
+        breaks=broken("lost_refund", "false_answer"),
     ),
     Incident(
         "B88",
@@ -533,6 +574,22 @@ UNKNOWN = (
         (),
         outcome=Outcome("nothing", "50.00", "done"),
         right=Outcome("nothing", "0.00", "verifying, refused"),
+        breaks=broken("false_answer", "books_differ"),
+    ),
+    Incident(
+        "B70",
+        "Refused at once, and carried out seven seconds later",
+        usual(
+            provider=ProviderSettings(
+                contradicts=frozenset({"intent-1"}),
+                contradicts_after=7.0,
+                webhooks=WebhookSettings(succeeded=(84.0,)),
+            )
+        ),
+        SAFE.but(webhook=IgnoreWebhooks()),
+        (),
+        outcome=Outcome("200.00", "0.00", "refused"),
+        right=Outcome("200.00", "0.00", "refused", tasks=1),
         breaks=broken("false_answer", "books_differ"),
     ),
     Incident(
