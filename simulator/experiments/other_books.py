@@ -42,9 +42,7 @@ class OtherBooks:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        scenario = world.scenario
-        tools = any(s.tool != "issue_refund" for s in scenario.submissions)
-        self.kept = tools or any(order.lines for order in scenario.orders)
+        self.kept = world.scenario.beside_money
 
     def unasked(self) -> bool:
         """Whether an order was cancelled, or a profile deleted, that nobody who may asked for."""

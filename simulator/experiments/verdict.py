@@ -6,7 +6,7 @@ group is judged always; the second at quiescence, when everything has healed.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
@@ -65,15 +65,16 @@ class Facts:
         rows = world.database.rows
         self.paid: dict[str, int] = {intent.id: 0 for intent in world.scenario.intents}
         self.paid_on: dict[tuple[str, str], int] = {}
-        self.ours = [effect for effect in world.provider.ledger if not effect.source]
+        self.ours: list[Effect] = []
+        self.outside: list[Effect] = []
         for effect in world.provider.ledger:
             order = (effect.tenant_id, effect.order_id)
             self.paid_on[order] = self.paid_on.get(order, 0) + effect.amount
-        for effect in self.ours:
-            self.paid[effect.intent] += 1
-        self.outside = [
-            effect for effect in world.provider.ledger if effect.source not in ("", "cancellation")
-        ]
+            if not effect.source:
+                self.ours.append(effect)
+                self.paid[effect.intent] += 1
+            elif effect.source != "cancellation":
+                self.outside.append(effect)
         self.operations: list[Any] = []
         self.tasked: set[str] = set()
         if world.design.record.durable:
@@ -187,18 +188,20 @@ def over_refund(facts: Facts) -> bool:
     What the bank or a colleague took before us counts, if somebody had told us by the time that
     the refund was taken up to be sent. That they took too much, after us, does not.
     """
-    ours: Counter[tuple[str, str]] = Counter()
+    ours: defaultdict[tuple[str, str], int] = defaultdict(int)
     for effect in facts.world.provider.ledger:
         if effect.source not in ("", "cancellation"):
             continue
         order = (effect.tenant_id, effect.order_id)
         ours[order] += effect.amount
-        begun = facts.first_begun.get(effect.intent, effect.time) if facts.outside else 0
-        known = sum(
-            other.amount
-            for other in facts.outside
-            if (other.tenant_id, other.order_id) == order and facts.known_at(other) <= begun
-        )
+        known = 0
+        if facts.outside:
+            begun = facts.first_begun.get(effect.intent, effect.time)
+            known = sum(
+                other.amount
+                for other in facts.outside
+                if (other.tenant_id, other.order_id) == order and facts.known_at(other) <= begun
+            )
         if ours[order] + known > facts.captured.get(order, 0):
             return True
     return False
@@ -231,12 +234,13 @@ ACTIONS_DONE = """
 def unapproved_refund(facts: Facts) -> bool:
     """Paid, cancelled or deleted without a person's consent for exactly this, as it was then."""
     world = facts.world
-    agreed = {consent.intent_id for consent in world.consents if consent.entitled}
-    if len(facts.refunds) < len(world.scenario.intents) and any(
-        action_asks_consent(action, arguments) and intent_id not in agreed
-        for intent_id, action, arguments in world.database.rows(ACTIONS_DONE)
-    ):
-        return True
+    if len(facts.refunds) < len(world.scenario.intents):
+        agreed = {consent.intent_id for consent in world.consents if consent.entitled}
+        if any(
+            action_asks_consent(action, arguments) and intent_id not in agreed
+            for intent_id, action, arguments in world.database.rows(ACTIONS_DONE)
+        ):
+            return True
     for effect in facts.ours:
         if not facts.needs_consent(world.scenario.intent(effect.intent)):
             continue

@@ -79,6 +79,9 @@ class AnyCurrency(RefundRequest):
     amount: Decimal = Field(gt=0, max_digits=13, decimal_places=3)
 
 
+FIELDS = frozenset(RefundRequest.model_fields)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """What the model emitted. Nothing in it can be trusted.
@@ -133,7 +136,7 @@ def parse_refund(call: ToolCall, session: Session) -> RefundRequest:
             "not_a_call",
         )
     arguments = {**call.arguments, "refund_request_id": session.intent_id}
-    if unknown := arguments.keys() - RefundRequest.model_fields.keys():
+    if unknown := arguments.keys() - FIELDS:
         raise _unknown(unknown)
     if "amount" in arguments:
         _check_amount(arguments["amount"])

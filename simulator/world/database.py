@@ -309,20 +309,16 @@ class VirtualDatabase:
 
     def _end(self, tx: VirtualTransaction, commit: bool) -> None:
         tx.end(commit)
-        made, asked = self.store.seen, self.store.asked
-        if made:
-            self.store.seen = []
-        if asked:
-            self.store.asked = []
-        questions = self.store.questions
-        if questions:
-            self.store.questions = []
-        if commit:
-            self.changes += made
-            self.times += [int(self.clock.now)] * len(made)
-            self.tasks += asked
-            self.questions += questions
-        self.committed(made if commit else [])
+        store = self.store
+        made = store.seen if commit else []
+        if tx.wrote:  # whatever only read has changed nothing
+            if commit:
+                self.changes += made
+                self.times += [int(self.clock.now)] * len(made)
+                self.tasks += store.asked
+                self.questions += store.questions
+            store.seen, store.asked, store.questions = [], [], []
+        self.committed(made)
 
     def let_in(self) -> None:
         """Wakes those who wait for their turn, in their order; each looks whether it is free.

@@ -8,7 +8,7 @@ too), its second (failed work is tried again), the IETF's draft, and none.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.service.errors import Declined, InProgress, RateLimited, ServerError
@@ -104,7 +104,7 @@ class Provider:
         self.changes: list[Change] = []
         self.keys: dict[str, tuple[str, RefundOrder, Any, int]] = {}
         self.transfers: list[Transfer] = []
-        self.sends: Counter[str] = Counter()
+        self.sends: defaultdict[str, int] = defaultdict(int)
         self.recent: deque[int] = deque()
         self.up = True
         self.working: list[Exchange] = []

@@ -124,6 +124,12 @@ class Scenario:
         other = {s.intent_id for s in self.submissions if s.tool != "issue_refund"}
         return frozenset(intent.id for intent in self.intents if intent.id not in other - asked)
 
+    @cached_property
+    def beside_money(self) -> bool:
+        """Whether more than money is at stake: other tools are called, or orders have goods."""
+        tools = any(submission.tool != "issue_refund" for submission in self.submissions)
+        return tools or any(order.lines for order in self.orders)
+
     def tool_of(self, intent_id: str) -> str:
         """The tool that the agent calls first for an intent."""
         for submission in self.submissions:
