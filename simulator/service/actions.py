@@ -14,7 +14,7 @@ from simulator.service.audit import Notes
 from simulator.service.balance import order_of
 from simulator.service.cancellation import cancel_orders
 from simulator.service.conclusion import conclude
-from simulator.service.operations import Operation, move
+from simulator.service.operations import Operation, Row, move
 from simulator.service.profiles import delete_profile, profile_exists
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def state_of(tx: Transaction, operation: Operation) -> str | int:
     return "gone" if order is None else order.version
 
 
-def perform(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> str:
-    """Carries out a pending action, and books how it ended; returns the final state."""
+def perform(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> Row:
+    """Carries out a pending action, and books how it ended; returns the final row."""
     move(tx, operation.id, "pending", "processing")
     notes.add(operation, "pending->processing")
     if operation.action == CANCEL:
@@ -64,10 +64,11 @@ def perform(tx: Transaction, d: Design, notes: Notes, operation: Operation) -> s
         reason = delete_profile(tx, operation.tenant_id, operation.user_id)
     status = "succeeded" if reason is None else "failed"
     detail = reason or DONE[operation.action]
-    move(tx, operation.id, "processing", status, {"detail": detail})
+    result = {"detail": detail}
+    d.record.finish(tx, operation, status, result, checked=True)
     notes.add(operation, f"processing->{status}", detail)
     conclude(tx, d, operation)
-    return status
+    return Row(status, result)
 
 
 def _orders(arguments: str) -> list[str]:

@@ -270,6 +270,7 @@ def turn_down(tx: Transaction, d: Design, notes: Notes, operation: Operation, re
         notes.add(operation, "pending->failed", reason)
         conclude(tx, d, operation)
     else:
+        d.record.finish(tx, operation, "failed", {"detail": reason}, checked=False)
         notes.entry(operation.intent_id, None, "refused", reason)
     return Begun("refused", refusal(reason))
 

@@ -233,11 +233,13 @@ def begin_action(
         return answer_about(operation, d.record.row(tx, operation))
     if d.record.durable:
         notes.add(operation, "->pending")
-    if d.approval.needed(operation, {}) and approval.ask(tx, d, notes, operation):
-        return answer_about(operation, Row("awaiting_approval"))
-    status = perform(tx, d, notes, operation)
-    row = d.record.row(tx, operation) if d.record.durable else Row(status)
-    return answer_about(operation, row)
+    if d.approval.needed(operation, {}):
+        if not d.record.durable:
+            refused = pipeline.turn_down(tx, d, notes, operation, pipeline.NO_RECORD)
+            return answer_about(operation, refused.row)
+        if approval.ask(tx, d, notes, operation):
+            return answer_about(operation, Row("awaiting_approval"))
+    return answer_about(operation, perform(tx, d, notes, operation))
 
 
 READS = ReadRetry()

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from simulator.service import actions
-from simulator.service.answers import answer_about
+from simulator.service.answers import FromRecord, answer_about
 from simulator.service.approval import Approval, NoApproval
-from simulator.service.balance import DISPUTE
+from simulator.service.balance import DISPUTE, CheckThenAct
 from simulator.service.cancellation import cancel_order
 from simulator.service.designs import SAFE
 from simulator.service.errors import CommitUnknown, DatabaseUnavailable
-from simulator.service.operations import Row
-from simulator.service.outbox import Outbox, look
+from simulator.service.operations import MemoryRecord, Row
+from simulator.service.outbox import Inline, Outbox, look
+from simulator.service.recovery import NoRecovery
 from simulator.service.worker import claim
 
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
@@ -410,3 +411,30 @@ def test_a_design_that_looks_at_nothing_again_still_changes_all_or_nothing(tools
     tools.work()
     assert tools.statuses() == ["failed"]
     assert (tools.orders(), tools.stock()) == before
+
+
+# Without a durable record.
+
+WITHOUT_RECORD = SAFE.but(
+    record=MemoryRecord(),
+    balance=CheckThenAct(),
+    dispatch=Inline(),
+    recovery=NoRecovery(),
+    answer=FromRecord(follow_up=False),
+)
+
+
+def test_what_needs_consent_is_refused_where_no_record_could_wait_for_it(tools: Any) -> None:
+    tools.design = WITHOUT_RECORD
+    answers = [tools.cancel(*BOTH) for _ in range(2)]
+    assert answers[0].kind == "refused"
+    assert "nobody could be asked" in answers[0].text
+    assert answers[1] == answers[0]
+    assert tools.desk.rows("SELECT * FROM approvals") == []
+    assert nothing_changed(tools)
+
+
+def test_a_record_in_memory_remembers_how_an_action_ended(tools: Any) -> None:
+    tools.design = WITHOUT_RECORD
+    assert [tools.cancel("ORD-1001").text for _ in range(2)] == [DONE] * 2
+    assert tools.orders() == UNTOUCHED | {"ORD-1001": ("cancelled", 2)}
