@@ -318,10 +318,16 @@ class DurableRecord:
             return "new"
         if self.looks_first:
             return "new"  # whoever came between the look and this is not noticed
-        _, recorded, _, _ = self._find(tx, operation)
-        if self.fingerprint and recorded != operation.fingerprint:
-            return "conflict"
-        return "known"
+        word = self.look(tx, operation)
+        assert word is not None, "what stands in the way of an insert is there"
+        return word
+
+    def look(self, tx: Transaction, operation: Operation) -> str | None:
+        """What a look alone finds: "known", "conflict", or None if there is no such row."""
+        found = self._find(tx, operation)
+        if found is None:
+            return None
+        return "conflict" if self.fingerprint and found[1] != operation.fingerprint else "known"
 
     def row(self, tx: Transaction, operation: Operation) -> Row | None:
         found = self._find(tx, operation)

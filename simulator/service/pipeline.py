@@ -22,7 +22,7 @@ from simulator.service.errors import CommitUnknown, DatabaseUnavailable, Silence
 from simulator.service.keys import fingerprint, operation_key
 from simulator.service.money import plain_units
 from simulator.service.once import once
-from simulator.service.operations import FINAL, REFUND, Operation, Row, move
+from simulator.service.operations import FINAL, REFUND, DurableRecord, Operation, Row, move
 from simulator.service.outbox import Job, Outbox, Publish, promise, release
 from simulator.service.payment import PROVIDER_TIMEOUT, Outcome, pay
 from simulator.service.retry_limits import next_wait
@@ -161,8 +161,11 @@ def look_up(
         operation = admitted.operation(d, order)
     except InvalidRequest:
         return None
-    row = d.record.row(tx, operation)
-    return None if row is None else Begun("known", row, operation)
+    assert isinstance(d.record, DurableRecord)
+    word = d.record.look(tx, operation)
+    if word == "conflict":
+        return conflict(tx, d, later, operation)
+    return None if word is None else Begun("known", d.record.row(tx, operation), operation)
 
 
 def consent(
@@ -226,6 +229,14 @@ def refuse(
     Notes(tx, d, later).entry(intent_id, None, event, detail)
 
 
+def conflict(
+    tx: Transaction, d: Design, later: list[tuple[Any, ...]], operation: Operation
+) -> Begun:
+    """Refuses what comes under the key of something else."""
+    refuse(tx, d, later, operation.intent_id, "conflict", "other payload under the key")
+    return Begun("conflict")
+
+
 def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Admitted) -> Begun:
     """Look-up, balance, consent and promise, in ONE transaction."""
     order = order_of(tx, admitted.tenant_id, admitted.order_id)
@@ -242,8 +253,7 @@ def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Ad
     if word == "known":
         return Begun("known", d.record.row(tx, operation), operation)
     if word == "conflict":
-        refuse(tx, d, later, operation.intent_id, "conflict", "other payload under the key")
-        return Begun("conflict")
+        return conflict(tx, d, later, operation)
     if d.record.durable:
         notes.add(operation, "->pending")
     needs_consent = d.approval.needed(operation, admitted.call.arguments)

@@ -471,6 +471,19 @@ def test_who_looks_up_first_does_it_in_a_transaction_of_its_own(
     assert len(runtime.calls) == 1
 
 
+def test_who_looks_up_first_compares_the_payload_too(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    run(handle(runtime, looking(inline), make_call(amount="300.00"), session))
+    other = make_call(amount="200.00")
+    assert run(handle(runtime, looking(inline), other, session)).kind == "conflict"
+    assert len(runtime.calls) == 1
+    assert runtime.desk.rows("SELECT event FROM audit_log")[-1] == ("conflict",)
+    careless = inline.but(record=DurableRecord(claim="look up", fingerprint=False))
+    assert run(handle(runtime, careless, other, session)).kind == "done"
+    assert len(runtime.calls) == 1
+
+
 def test_two_who_looked_before_either_wrote_both_pay(
     runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
 ) -> None:
