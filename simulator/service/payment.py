@@ -31,6 +31,11 @@ PROVIDER_TIMEOUT = 2.0
 """Seconds to wait for the provider: far above its usual 0.2 s, far below a lease."""
 
 
+SETTLEMENT_CHECK = 6 * 3600.0
+"""Seconds until we ask again about what the provider has taken on: banks take days, and its own
+report comes sooner."""
+
+
 @dataclass(frozen=True, slots=True)
 class RefundOrder:
     """What the provider is sent. `intent_id` is metadata: it moves no money and keys nothing."""
@@ -99,7 +104,7 @@ def pay(
     `unknown` says that an earlier round ended in silence, or in the death of its worker.
     """
     if unknown and d.recovery.asks_first:
-        found = yield from ask(rt, d, operation)
+        found = yield from ask(rt, operation)
         if found.status == "unanswerable":
             return Outcome("outcome_unknown", found.detail)
         if found.status != "not_found":
@@ -127,7 +132,7 @@ def pay(
                 return refused
             # This request was refused. One before it may have been carried out all the same,
             # where keys mean nothing, or the provider refused it as a duplicate of that one.
-            found = yield from ask(rt, d, operation)
+            found = yield from ask(rt, operation)
             if no.takes_for_duplicate and found.status in ("not_found", "unanswerable"):
                 # A duplicate of what? Of another refund that looks the same (case B33).
                 return Outcome("outcome_unknown", no.reason, for_a_person=True)
@@ -170,16 +175,16 @@ def _taken(d: Design, answer: str | Accepted) -> Outcome:
         return Outcome("succeeded", answer)
     if not d.recovery.waits_for_settlement:
         return Outcome("succeeded", answer.reference)
-    return _not_yet(d, answer)
+    return _not_yet(answer)
 
 
-def _not_yet(d: Design, answer: Accepted) -> Outcome:
+def _not_yet(answer: Accepted) -> Outcome:
     """Accepted: whether it is paid shows in days, not in seconds."""
     detail = f"{answer}, and not paid yet."
-    return Outcome("outcome_unknown", detail, again_in=d.recovery.every, pending=True)
+    return Outcome("outcome_unknown", detail, again_in=SETTLEMENT_CHECK, pending=True)
 
 
-def ask(rt: Runtime, d: Design, operation: Operation) -> Steps[Outcome]:
+def ask(rt: Runtime, operation: Operation) -> Steps[Outcome]:
     """Asks the provider what became of a refund.
 
     Beside "succeeded", "failed" (it came to nothing, definitely) and "outcome_unknown" (no
@@ -196,7 +201,7 @@ def ask(rt: Runtime, d: Design, operation: Operation) -> Steps[Outcome]:
     if found is None:
         return Outcome("not_found", "the provider knows of no such refund.")
     if isinstance(found, Accepted):
-        return _not_yet(d, found)
+        return _not_yet(found)
     if isinstance(found, CameToNothing):
         return Outcome("failed", found.reason)
     return Outcome("succeeded", found)

@@ -70,7 +70,7 @@ def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Carries out a refund, or asks what became of one that is too old to be sent again."""
     unknown = job.tries > 0 or job.expired
     if job.too_old or (unknown and not d.recovery.resends):
-        outcome = yield from ask(rt, d, job.operation)
+        outcome = yield from ask(rt, job.operation)
         if outcome.status not in FINAL and not outcome.pending:
             # "Not found" is no proof. In the end only a person may decide; but the provider,
             # if it was only silent, is asked again first.

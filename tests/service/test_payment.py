@@ -16,6 +16,7 @@ from simulator.service.operations import Operation
 from simulator.service.outbox import Outbox
 from simulator.service.payment import (
     PROVIDER_TIMEOUT,
+    SETTLEMENT_CHECK,
     Accepted,
     CameToNothing,
     FindRefund,
@@ -162,7 +163,7 @@ def test_an_answer_to_the_question_is_taken_for_what_it_says(
     answer: Any, status: str, runtime: Any, run: Any, make_operation: Make
 ) -> None:
     runtime.answers.append(answer)
-    assert run(ask(runtime, SAFE, make_operation())).status == status
+    assert run(ask(runtime, make_operation())).status == status
     assert runtime.calls == [("provider.find", FindRefund("intent-1"))]
 
 
@@ -219,14 +220,16 @@ UNKNOWN = "outcome_unknown"
 TRUSTING = SAFE.but(recovery=SameKey(waits_for_settlement=False))
 
 
-def test_what_is_only_accepted_is_looked_into_later_at_the_recoverys_pace(
+def test_what_is_only_accepted_is_looked_into_hours_later(
     runtime: Any, run: Any, make_operation: Make
 ) -> None:
     # Case B34.
-    design = SAFE.but(recovery=SameKey(every=600.0))
-    outcome = paid(runtime, run, design, make_operation(), Accepted("REF-1"))
+    outcome = paid(runtime, run, SAFE, make_operation(), Accepted("REF-1"))
     assert outcome == Outcome(
-        "outcome_unknown", "REF-1, accepted, and not paid yet.", again_in=600.0, pending=True
+        "outcome_unknown",
+        "REF-1, accepted, and not paid yet.",
+        again_in=SETTLEMENT_CHECK,
+        pending=True,
     )
     assert len(runtime.calls) == 1
 
@@ -252,8 +255,8 @@ def test_asked_about_what_is_under_way_the_provider_says_not_yet(
     runtime: Any, run: Any, make_operation: Make
 ) -> None:
     runtime.answers.append(Accepted("REF-1"))
-    outcome = run(ask(runtime, SAFE, make_operation()))
-    assert (outcome.pending, outcome.again_in) == (True, SAFE.recovery.every)
+    outcome = run(ask(runtime, make_operation()))
+    assert (outcome.pending, outcome.again_in) == (True, SETTLEMENT_CHECK)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +272,7 @@ def test_an_answer_to_the_question_keeps_its_words(
     answer: Any, detail: str, runtime: Any, run: Any, make_operation: Make
 ) -> None:
     runtime.answers.append(answer)
-    outcome = run(ask(runtime, SAFE, make_operation()))
+    outcome = run(ask(runtime, make_operation()))
     assert (outcome.detail, outcome.pending) == (detail, False)
 
 

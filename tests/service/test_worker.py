@@ -14,7 +14,7 @@ from simulator.service.designs import SAFE
 from simulator.service.errors import CallTimeout, CommitUnknown, Declined, RateLimited
 from simulator.service.operations import FINAL, DurableRecord
 from simulator.service.outbox import Job, Outbox, Publish
-from simulator.service.payment import Accepted, CameToNothing, Outcome, pay
+from simulator.service.payment import SETTLEMENT_CHECK, Accepted, CameToNothing, Outcome, pay
 from simulator.service.pipeline import finish, once
 from simulator.service.pipeline import handle as answer_call
 from simulator.service.recovery import AskOnly, Blind, NoRecovery, SameKey
@@ -562,7 +562,8 @@ def test_who_never_sends_twice_asks_after_silence(found: Any, status: str, shift
     assert work.desk.status() == status
     assert work.desk.rows("SELECT * FROM tasks") == []
     if status == "outcome_unknown":
-        work.desk.seconds += 299.0
+        taken_on = isinstance(found, Accepted)
+        work.desk.seconds += (SETTLEMENT_CHECK if taken_on else 300.0) - 1.0
         assert work.claim() is None
         work.desk.seconds += 1.0
         assert work.claim() is not None
@@ -598,11 +599,11 @@ def test_what_the_provider_is_still_paying_is_no_humans_even_past_the_horizon(
 
 
 def test_what_is_accepted_is_not_asked_about_before_its_time(shift: Begin) -> None:
-    work = shift(SAFE.but(retry=Fixed(1.0, None), recovery=SameKey(every=600.0)))
+    work = shift(SAFE.but(retry=Fixed(1.0, None)))
     work.runtime.answers.append(Accepted("REF-1"))
     work.run(refund(work.runtime, work.design, work.claimed()))
     assert work.desk.status() == "outcome_unknown"
-    work.desk.seconds += 599.0
+    work.desk.seconds += SETTLEMENT_CHECK - 1.0
     assert work.claim() is None
     work.desk.seconds += 1.0
     assert work.claim() is not None
