@@ -21,7 +21,7 @@ from simulator.service.conclusion import conclude
 from simulator.service.errors import CommitUnknown, DatabaseUnavailable, Silence
 from simulator.service.keys import fingerprint, operation_key
 from simulator.service.money import plain_units
-from simulator.service.once import once
+from simulator.service.once import once, write_audit
 from simulator.service.operations import FINAL, REFUND, DurableRecord, Operation, Row, move
 from simulator.service.outbox import Job, Outbox, Publish, promise, release
 from simulator.service.payment import PROVIDER_TIMEOUT, Outcome, pay
@@ -130,11 +130,12 @@ def inside(rt: Runtime, d: Design, admitted: Admitted) -> Steps[Begun]:
     What was written is undone with it. What was paid is not.
     """
     for attempt in count():
+        later: list[tuple[Any, ...]] = []
         tx = yield from rt.open("inside")
-        begun = begin(tx, d, [], admitted)
+        begun = begin(tx, d, later, admitted)
         if begun.word == "new" and begun.operation is not None and begun.row is None:
             outcome = yield from pay(rt, d, begun.operation)
-            finish(tx, d, [], begun.operation, outcome)
+            finish(tx, d, later, begun.operation, outcome)
             row = Row(outcome.status, {"detail": outcome.detail})
             begun = Begun("new", row, begun.operation)
         try:
@@ -144,6 +145,8 @@ def inside(rt: Runtime, d: Design, admitted: Admitted) -> Steps[Begun]:
                 raise
             yield from rt.sleep(RERUN_AFTER)
             continue
+        if later:
+            yield from rt.transact(write_audit, later)
         return begun
     raise AssertionError("unreachable")
 

@@ -10,7 +10,7 @@ import pytest
 
 from simulator.service.answers import Answer
 from simulator.service.approval import Approval, ModelFlag
-from simulator.service.audit import AuditInTransaction
+from simulator.service.audit import AuditAfterwards, AuditInTransaction
 from simulator.service.authorization import FromArguments
 from simulator.service.balance import NoBalance
 from simulator.service.design import Design
@@ -530,6 +530,17 @@ def test_the_call_inside_the_transaction_pays_and_books_in_one(
     assert len(runtime.calls) == 1
     assert runtime.desk.status() == "succeeded"
     assert runtime.desk.balance() == (500_00, 0)
+
+
+def test_a_log_that_is_written_afterwards_is_written_after_the_call_inside_too(
+    runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    design = inside(inline).but(audit=AuditAfterwards())
+    runtime.acks.append(DatabaseUnavailable("conflict"))
+    assert run(handle(runtime, design, make_call(), session)).kind == "done"
+    assert runtime.transactions == ["open inside"] * 2 + ["write_audit"]
+    events = [event for (event,) in runtime.desk.rows("SELECT event FROM audit_log")]
+    assert events == ["->pending", "pending->processing", "processing->succeeded"]
 
 
 @pytest.mark.parametrize("failures", [1, 2])
