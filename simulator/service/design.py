@@ -46,8 +46,9 @@ SILENCES = ("again", "failed", "forgotten", "outcome_unknown")
 class Design:
     """A refund service, as the list of its policies. The defaults are the safe ones.
 
-    Change one with `design.but(key=NoKey())`. A pure slot (`key`, `on_silence`, `retry`,
-    `answer`) also takes a plain function.
+    Change one with `design.but(key=NoKey())`. Slots that decide without writing (`schema`,
+    `identity`, `permission`, `ownership`, `key`, `on_silence`, `retry`, `answer`) also take a
+    plain function.
 
     Attributes:
         name: how tables and figures call it.
@@ -128,6 +129,11 @@ class Design:
                 self.record.looks_first and not self.dispatch.inline,
                 "a record that is looked up before it is written belongs to code that does "
                 "all itself: set dispatch=Inline(), or record=DurableRecord()",
+            ),
+            (
+                self.record.looks_first and getattr(self.dispatch, "inside", False),
+                "a look in a transaction of its own is never made where all is one: set "
+                "dispatch=Inline(), or record=DurableRecord()",
             ),
             (
                 self.recovery.takes_over and not isinstance(self.dispatch, Outbox),

@@ -269,6 +269,12 @@ def test_a_record_that_is_looked_up_first_belongs_to_code_that_does_all_itself(
     assert Design(**slots).record.looks_first
 
 
+def test_nothing_is_looked_up_first_where_all_is_one_transaction() -> None:
+    slots = {**WEAK, "record": DurableRecord(claim="look up")}
+    with pytest.raises(ValueError, match=r"never made where all is one.*Inline\(\)"):
+        Design(**{**slots, "dispatch": Inline(inside=True)})
+
+
 # Keys that look at the clock, or at the process.
 
 
