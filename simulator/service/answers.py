@@ -11,7 +11,16 @@ from typing import ClassVar
 
 from simulator.service.operations import REFUND, Operation, Row
 
-__all__ = ["FORBIDDEN", "KINDS", "Answer", "FromRecord", "Optimistic", "answer_about", "from_row"]
+__all__ = [
+    "CONFLICT",
+    "FORBIDDEN",
+    "KINDS",
+    "Answer",
+    "FromRecord",
+    "Optimistic",
+    "answer_about",
+    "from_row",
+]
 
 KINDS = frozenset({"done", "refused", "verifying", "conflict", "invalid", "info"})
 

@@ -25,9 +25,10 @@ class ToolResult(TypedDict):
 
     Attributes:
         call_id: of the call that this answers.
-        outcome: only "succeeded" means that money was paid. "refused": it was not, and will not
-            be. "in_progress" and "awaiting_approval": not known yet. "conflict" and "invalid":
-            this call was not carried out, and nothing is said of an earlier one.
+        outcome: only "succeeded" means that what was asked for (a refund: the money) was done.
+            "refused": it was not, and will not be. "in_progress" and "awaiting_approval": not
+            known yet. "conflict" and "invalid": this call was not carried out, and nothing is
+            said of an earlier one.
         status: the HTTP status of the same meaning.
         message: a sentence that the customer may be told ("invalid" and "conflict": the model).
         final: whether the same call would be answered like this for ever.

@@ -108,7 +108,8 @@ class Job(NamedTuple):
         status, result: the operation's, as the claim found them.
         created_at: when the promise was made, as the database stores times.
         too_old: whether the design's horizon is past: nothing may be sent any more.
-        overdue: whether it is past by a tenth: from here on only a person asks.
+        overdue: whether it is past by so much that from here on only a person asks; longer where
+            the provider has taken the refund on.
     """
 
     operation: Operation

@@ -1,7 +1,7 @@
 """The ground that the service stands on, virtual or real.
 
-`call`, `transact`, `sleep`, `settled` and `due` are generators, to be used with
-`yield from`. On the virtual ground they yield events of the simulation; on the live
+`call`, `transact`, `open`, `commit`, `sleep`, `settled`, `due` and `received` are generators,
+to be used with `yield from`. On the virtual ground they yield events of the simulation; on the live
 ground they block and never yield.
 """
 
@@ -64,7 +64,7 @@ class Runtime(Protocol):
         """Sends `request` and waits at most `timeout` seconds for the answer.
 
         Raises:
-            CallTimeout, ConnectionLost: nobody knows whether it was carried out.
+            CallTimeout, ConnectionLost, ServerError: nobody knows whether it was carried out.
             Declined, RateLimited: it was not.
         """
         ...

@@ -136,6 +136,6 @@ CREATE TABLE audit_log (
     at TIMESTAMPTZ NOT NULL,
     intent_id TEXT NOT NULL,
     operation_id UUID, -- NULL: refused before there was one
-    event TEXT NOT NULL, -- 'pending->processing', or 'refused', 'conflict', 'denied', 'told'
+    event TEXT NOT NULL, -- 'pending->processing', or 'refused', 'conflict', 'denied', 'invalid', 'task', …
     detail TEXT NOT NULL
 );

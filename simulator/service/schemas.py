@@ -195,7 +195,7 @@ def _check_amount(amount: Any) -> None:
             "amount",
             "not_a_number",
         )
-    # Whether a third decimal means anything says the order's currency, in `minor_units`.
+    # Whether a third decimal means anything says the order's currency, in `plain_units`.
     if len(plain[2] or "") > len(".000"):
         raise InvalidRequest(
             "Argument amount: Decimal input should have no more than 3 decimal places.",
@@ -257,7 +257,7 @@ class FreeDict:
         )
 
     def minor_units(self, amount: Decimal, currency: str) -> int:
-        """What the pipeline asks in place of `minor_units`.
+        """What the pipeline asks in place of `plain_units`.
 
         Raises:
             InvalidRequest: the amount is no whole number of units.

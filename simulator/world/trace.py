@@ -47,8 +47,8 @@ class Event(NamedTuple):
 
     Attributes:
         time: microseconds since the history began.
-        process: whose lane it belongs to: customer, agent, backend-1, backend-2,
-            worker-1, worker-2, database or provider.
+        process: whose lane it belongs to: customer, agent, approver, back office, backend-1,
+            backend-2, worker-1, worker-2, database or provider.
         kind: a key of `KINDS`.
         what: the name of the call, transaction or statement.
         peer: the other end of a message.
