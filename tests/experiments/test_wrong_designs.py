@@ -207,8 +207,8 @@ def told_anyhow(tx: Any, d: Design, later: Any, job: outbox.Job, delivered: bool
     HONEST_MARK_TOLD(tx, d, later, job, True)
 
 
-def not_found_is_proof(rt: Any, d: Design, operation: Operation) -> Any:
-    outcome = yield from HONEST_ASK(rt, d, operation)
+def not_found_is_proof(rt: Any, operation: Operation) -> Any:
+    outcome = yield from HONEST_ASK(rt, operation)
     return replace(outcome, status="failed") if outcome.status == "not_found" else outcome
 
 
