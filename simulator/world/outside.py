@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from simulator.service.balance import BOOK
 from simulator.service.cancellation import cancel_order
 
 if TYPE_CHECKING:
@@ -16,11 +17,6 @@ __all__ = ["happen"]
 
 TRY_AGAIN = 60.0
 TRIES = 3000
-
-PAID_BACK = """
-    UPDATE orders SET refunded = refunded + :amount
-    WHERE tenant_id = :tenant_id AND id = :order_id
-"""
 
 
 def happen(rt: VirtualRuntime, world: World, event: Outside) -> Any:
@@ -46,7 +42,7 @@ def cancel_and_pay(tx: Transaction, world: World, event: Outside) -> int | None:
         return None
     left = order.captured - order.refunded - order.disputed
     which = {"tenant_id": event.tenant_id, "order_id": event.order_id}
-    tx.execute(PAID_BACK, {**which, "amount": left})
+    tx.execute(BOOK, {**which, "amount": left})
     if left:
         world.provider.by_hand(event.order_id, event.tenant_id, left, "cancellation", booked=True)
     return left
