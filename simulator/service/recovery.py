@@ -28,8 +28,20 @@ class NoRecovery:
     every: ClassVar[float | None] = None
 
 
+class _Repeats:
+    """What those share that look again: their times are checked."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name in ("every", "horizon"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise ValueError(f"{type(self).__name__}({name}={seconds!r}): more than 0 seconds.")
+
+
 @dataclass(frozen=True, slots=True)
-class Blind:
+class Blind(_Repeats):
     """A claim whose lease has ended is free: the work starts anew, for ever.
 
     Attributes:
@@ -46,7 +58,7 @@ class Blind:
 
 
 @dataclass(frozen=True, slots=True)
-class AskThenSend:
+class AskThenSend(_Repeats):
     """Asks the provider what became of an unknown outcome; at "not found" it sends anew.
 
     "Not found" is no proof: the first request may still be travelling, or the look-up may lag.
@@ -66,7 +78,7 @@ class AskThenSend:
 
 
 @dataclass(frozen=True, slots=True)
-class AskOnly:
+class AskOnly(_Repeats):
     """Never sends twice: after silence the provider is asked, and in the end a human.
 
     For a provider to whom keys mean nothing. At most once: what was lost on the way there is
@@ -87,7 +99,7 @@ class AskOnly:
 
 
 @dataclass(frozen=True, slots=True)
-class SameKey:
+class SameKey(_Repeats):
     """A claim whose lease has ended is an unknown outcome, and is sent again with the same key.
 
     Attributes:

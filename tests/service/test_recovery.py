@@ -119,3 +119,16 @@ def test_what_is_lost_on_the_way_there_is_left_to_a_human_by_who_only_asks() -> 
     assert len(run.ledger) == 0
     assert run.books.status.tolist() == ["outcome_unknown"]
     assert run.verdict == {"needless_task"}  # nobody but a human may send it again
+
+
+@pytest.mark.parametrize("policy", [Blind, AskThenSend, AskOnly, SameKey])
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
+def test_a_time_to_look_again_that_is_no_time_is_refused(policy: Any, seconds: float) -> None:
+    with pytest.raises(ValueError, match=rf"{policy.__name__}\(every=.*more than 0 seconds"):
+        policy(every=seconds)
+
+
+@pytest.mark.parametrize("policy", [AskOnly, SameKey])
+def test_a_horizon_that_begins_at_once_is_refused(policy: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{policy.__name__}\(horizon=0\.0\)"):
+        policy(horizon=0.0)
