@@ -102,9 +102,9 @@ class Design:
                     f"Design {self.name!r}: {slot}={shortened(policy)} is none of {names}."
                     + (" Write it with parentheses." if isinstance(policy, type) else "")
                 )
-        for slot in ("schema", "identity", "permission", "ownership", "key", "on_silence"):
+        decides = ("schema", "identity", "permission", "ownership", "key", "on_silence", "answer")
+        for slot in decides:
             self._callable(slot)
-        self._callable("answer")
         if isinstance(self.retry, type) or not callable(getattr(self.retry, "delay", self.retry)):
             self._callable("retry")
         if self.handle is not None:
@@ -226,7 +226,7 @@ class Design:
     def begin_record(self, tx: Transaction, operation: Operation) -> str:
         """What the slot `record` says of an operation, checked."""
         word = self.record.begin(tx, operation)
-        if word not in ("new", "known", "conflict") or not isinstance(word, str):
+        if word not in ("new", "known", "conflict"):
             raise PolicyMistake("record", (operation,), word, "'new', 'known' or 'conflict'")
         return word
 
