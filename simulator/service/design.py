@@ -54,7 +54,7 @@ class Design:
         name: how tables and figures call it.
         schema: (ToolCall, Session) -> RefundRequest; raises InvalidRequest.
         identity: (Session, ToolCall) -> (tenant, user).
-        permission: (Session) -> bool.
+        permission: (Session) -> bool, of refunds; other tools name theirs in `tools.TOOLS`.
         ownership: (OrderRow | None, Operation) -> bool.
         record: NoRecord, MemoryRecord or DurableRecord.
         balance: NoBalance, CheckThenAct or Reserved.

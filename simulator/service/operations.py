@@ -6,6 +6,7 @@
     awaiting_       └────────────────(same key)──────┤
     approval                                         └──> failed  (proved not done)
 
+What was never sent may fail, too: pending (no balance), awaiting_approval (no consent).
 A design's `record` is one of the classes below: none, in memory, or durable.
 """
 

@@ -8,6 +8,7 @@ the outbox row. Only the pipeline yields; policies decide, or write in a transac
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from math import inf
@@ -86,7 +87,9 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
         call=call,
     )
     if isinstance(d.dispatch, Publish) and d.dispatch.when == "before":
-        yield from publish(rt, admitted.operation(d, None))
+        # Nobody has looked at the order yet, so its currency is a guess.
+        with suppress(InvalidRequest):
+            yield from publish(rt, admitted.operation(d, None))
     if getattr(d.dispatch, "inside", False):
         begun = yield from inside(rt, d, admitted)
         return d.answer_to(begun.word, begun.row)

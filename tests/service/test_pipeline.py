@@ -621,3 +621,13 @@ def test_who_believes_the_arguments_refunds_another_tenants_order(
     assert runtime.desk.rows("SELECT tenant_id FROM tool_operations") == [(OTHER,)]
     reserved = runtime.desk.rows("SELECT tenant_id FROM orders WHERE pending > 0")
     assert reserved == [(OTHER,)]
+
+
+def test_a_message_before_the_commit_guesses_the_currency_and_breaks_nothing_if_it_cannot(
+    desk: Any, runtime: Any, run: Any, make_call: Call, session: Session, inline: Design
+) -> None:
+    desk.execute("UPDATE orders SET currency = 'KWD'")
+    hasty = inline.but(dispatch=Publish("before"))
+    run(handle(runtime, hasty, make_call(amount="1.500"), session))
+    assert runtime.calls == [], "1.500 is no amount of dollars"
+    assert desk.rows("SELECT amount, currency FROM refunds") == [(1500, "KWD")]
