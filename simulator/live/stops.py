@@ -45,7 +45,11 @@ class Stops:
         """Tells the parent something."""
         if self._line is not None:
             with self._sending:
-                self._line.send(message)
+                try:
+                    self._line.send(message)
+                except OSError:
+                    # The parent is gone. Whoever listens notices, too, and ends this process.
+                    threading.Event().wait()
 
     def _listen(self, line: Connection) -> NoReturn:
         while True:

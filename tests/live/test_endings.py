@@ -59,3 +59,27 @@ def test_nobody_and_nothing_stays_when_a_run_is_killed_or_interrupted(
     assert processes_of(process.pid) == []
     assert list(tmp_path.iterdir()) == []
     assert "Traceback" not in errors
+
+
+ORPHAN = """
+import time
+from multiprocessing import Pipe
+from simulator.live.stops import Stops
+
+class Slow(Stops):
+    def _listen(self, line):
+        time.sleep(0.5)
+        super()._listen(line)
+
+ours, theirs = Pipe()
+theirs.close()
+Slow(ours).report("problem", "the folder is gone")
+print("went on")
+"""
+
+
+def test_whoever_has_nobody_to_report_to_any_more_ends_without_a_word() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
