@@ -109,7 +109,7 @@ def explore(
     if not whole(max_faults, at_least=0):
         raise ValueError(f"max_faults={max_faults!r}: give 0, 1, 2, …")
     wanted = wanted_kinds(kinds)
-    sought = INVARIANTS if breaks is None else tuple(breaks)
+    sought = _sought(breaks)
     found = Exploration(design, scenario, max_faults)
     frontier: list[tuple[Fault, ...]] = [()]
     for count in range(max_faults + 1):
@@ -125,6 +125,17 @@ def explore(
         frontier = following
     found.complete = True
     return found
+
+
+def _sought(breaks: Iterable[str] | None) -> tuple[str, ...]:
+    """The invariants that count. A mistyped one would never break, and all would look clean."""
+    if breaks is None:
+        return INVARIANTS
+    sought = (breaks,) if isinstance(breaks, str) else tuple(breaks)
+    for name in sought or ("",):
+        if name not in INVARIANTS:
+            raise ValueError(f"breaks={name!r} is no invariant. They are: {', '.join(INVARIANTS)}.")
+    return sought
 
 
 def wanted_kinds(kinds: Iterable[str] | None) -> tuple[str, ...]:

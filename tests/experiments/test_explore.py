@@ -235,3 +235,17 @@ def test_each_new_scenario_finds_out_who_lacks_what_it_is_about(
     found = explore(designs.ablations()[missing], scenario(), max_faults=0)
     assert found.counterexample is not None
     assert explore(designs.SAFE, scenario(), max_faults=0).counterexample is None
+
+
+@pytest.mark.parametrize("breaks", [["double_refnud"], [], "lost"])
+def test_an_invariant_that_there_is_not_is_refused_and_not_found_clean(
+    breaks: list[str] | str,
+) -> None:
+    with pytest.raises(ValueError, match=r"is no invariant\. They are: double_refund"):
+        explore(designs.NAIVE, max_faults=1, breaks=breaks)
+
+
+def test_one_invariant_may_be_named_without_a_list() -> None:
+    found = explore(designs.NAIVE, max_faults=1, breaks="double_refund").counterexample
+    assert found is not None
+    assert "double_refund" in found.verdict
