@@ -132,9 +132,12 @@ def _sought(breaks: Iterable[str] | None) -> tuple[str, ...]:
     if breaks is None:
         return INVARIANTS
     sought = (breaks,) if isinstance(breaks, str) else tuple(breaks)
-    for name in sought or ("",):
+    known = ", ".join(INVARIANTS)
+    if not sought:
+        raise ValueError(f"breaks={breaks!r} names no invariant. Give some of these: {known}.")
+    for name in sought:
         if name not in INVARIANTS:
-            raise ValueError(f"breaks={name!r} is no invariant. They are: {', '.join(INVARIANTS)}.")
+            raise ValueError(f"breaks={name!r} is no invariant. They are: {known}.")
     return sought
 
 
