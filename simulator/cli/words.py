@@ -42,13 +42,9 @@ def designs_by_name() -> dict[str, Design]:
 
 def scenarios_by_name() -> dict[str, Callable[[], Scenario]]:
     """The scenarios that need no arguments."""
-    from simulator.world.scenario import Scenario
+    from simulator.world.scenario import ready_scenarios
 
-    return {
-        name: getattr(Scenario, name)
-        for name, method in vars(Scenario).items()
-        if isinstance(method, classmethod) and not name.startswith("_")
-    }
+    return ready_scenarios()
 
 
 def fault_kinds() -> tuple[str, ...]:

@@ -28,7 +28,7 @@ Safeguards that no invariant needs, because they spare the provider and not the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,7 +40,7 @@ from simulator.experiments.words import listing
 from simulator.service import designs
 from simulator.service.design import Design
 from simulator.world.faults import KINDS
-from simulator.world.scenario import Scenario
+from simulator.world.scenario import Scenario, ready_scenarios
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -69,7 +69,7 @@ class Ablation:
         for name in ("kinds", "covered_by"):
             if isinstance(value := getattr(self, name), str):
                 raise ValueError(f"{row}: {name}={value!r} is a text; write ({value!r},).")
-        if not isinstance(vars(Scenario).get(self.scenario), classmethod):
+        if self.scenario not in ready_scenarios():
             raise ValueError(f"{row}: there is no Scenario.{self.scenario}().")
         for names, known, what in (
             (self.kinds, KINDS, "fault"),
@@ -89,8 +89,7 @@ class Ablation:
     @property
     def setting(self) -> Scenario:
         """The scenario itself."""
-        make: Callable[[], Scenario] = getattr(Scenario, self.scenario)
-        return make()
+        return ready_scenarios()[self.scenario]()
 
 
 ABLATIONS: tuple[Ablation, ...] = (

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
-from inspect import getmembers, ismethod
 from typing import Any
 
 import pytest
@@ -18,9 +17,10 @@ from simulator.world.scenario import (
     Order,
     Scenario,
     Submission,
+    ready_scenarios,
 )
 
-READY = [make for _, make in getmembers(Scenario, ismethod)]
+READY = list(ready_scenarios().values())
 
 
 def test_there_are_ready_scenarios() -> None:

@@ -1,0 +1,171 @@
+"""What every scenario has: orders, intents, submissions, and the world in which they happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import Any, Self
+
+from simulator.service.schemas import EXPONENTS, Session, ToolCall
+from simulator.world.checks import needs, whole
+from simulator.world.settings import (
+    AgentSettings,
+    ApproverSettings,
+    Intent,
+    Order,
+    Outside,
+    ProviderSettings,
+    Submission,
+)
+
+__all__ = ["BaseScenario"]
+
+
+@lru_cache
+def plain_amount(amount: int, currency: str) -> str:
+    """Minor units as a model writes them: 50000 USD is "500.00"."""
+    exponent = EXPONENTS[currency]
+    return f"{Decimal(amount).scaleb(-exponent):.{exponent}f}"
+
+
+@dataclass(frozen=True)
+class BaseScenario:
+    """The attributes of a `Scenario`, checked."""
+
+    name: str = "my own"
+    orders: tuple[Order, ...] = (Order(),)
+    intents: tuple[Intent, ...] = (Intent("intent-1"),)
+    submissions: tuple[Submission, ...] = (Submission("intent-1"),)
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    provider: ProviderSettings = field(default_factory=ProviderSettings)
+    approver: ApproverSettings = field(default_factory=ApproverSettings)
+    outside: tuple[Outside, ...] = ()
+    poison: frozenset[str] = frozenset()
+    consent_above: int = 5_000
+    backends: int = 2
+    workers: int = 2
+
+    def __post_init__(self) -> None:
+        orders = {(order.tenant_id, order.id) for order in self.orders}
+        intents = {intent.id for intent in self.intents}
+        if len(intents) < len(self.intents):
+            raise ValueError(f"Scenario {self.name!r}: two intents have one id.")
+        for intent in self.intents:
+            if (intent.tenant_id, intent.order_id) not in orders and intent.owed:
+                raise ValueError(
+                    f"Scenario {self.name!r}: intent {intent.id!r} is owed, and its order "
+                    f"{intent.order_id!r} is not one of the tenant's orders."
+                )
+            if len(intent.id) < 8:
+                raise ValueError(
+                    f"Scenario {self.name!r}: intent id {intent.id!r} is shorter than the 8 "
+                    "characters that the lesson's schema asks for."
+                )
+        needs(self, "workers", whole(self.workers, 1), "a whole number, 1 or more")
+        needs(self, "intents", bool(self.intents), "at least one intent")
+        instances = {f"backend-{number + 1}" for number in range(self.backends)}
+        for submission in self.submissions:
+            if submission.intent_id not in intents:
+                raise ValueError(
+                    f"Scenario {self.name!r}: a submission names intent "
+                    f"{submission.intent_id!r}; there are {', '.join(sorted(intents))}."
+                )
+            if submission.instance not in instances:
+                raise ValueError(
+                    f"Scenario {self.name!r}: a submission goes to {submission.instance!r}; "
+                    f"there are {', '.join(sorted(instances))}."
+                )
+
+    @cached_property
+    def refund_intents(self) -> frozenset[str]:
+        """Ids of the intents that are about money: those for which a refund is asked."""
+        asked = {s.intent_id for s in self.submissions if s.tool == "issue_refund"}
+        other = {s.intent_id for s in self.submissions if s.tool != "issue_refund"}
+        return frozenset(intent.id for intent in self.intents if intent.id not in other - asked)
+
+    @cached_property
+    def beside_money(self) -> bool:
+        """Whether more than money is at stake: other tools are called, or orders have goods."""
+        tools = any(submission.tool != "issue_refund" for submission in self.submissions)
+        return tools or any(order.lines for order in self.orders)
+
+    def tool_of(self, intent_id: str) -> str:
+        """The tool that the agent calls first for an intent."""
+        for submission in self.submissions:
+            if submission.intent_id == intent_id:
+                return submission.tool
+        return "issue_refund"
+
+    def but(self, **changes: Any) -> Self:
+        """The same scenario with some attributes changed."""
+        names = [each.name for each in fields(self)]
+        for name in changes:
+            if name not in names:
+                raise ValueError(f"A scenario has no {name!r}. It has: {', '.join(names)}.")
+        return replace(self, **changes)
+
+    def intent(self, intent_id: str) -> Intent:
+        """The intent with this id.
+
+        Raises:
+            ValueError: there is none.
+        """
+        try:
+            return self._intents[intent_id]
+        except KeyError:
+            raise ValueError(
+                f"Scenario {self.name!r} has no intent {intent_id!r}; "
+                f"there are {', '.join(self._intents)}."
+            ) from None
+
+    @cached_property
+    def _intents(self) -> dict[str, Intent]:
+        return {intent.id: intent for intent in self.intents}
+
+    def session(self, intent_id: str) -> Session:
+        """The session of the customer who wants this."""
+        if intent_id not in self._sessions:
+            intent = self.intent(intent_id)
+            self._sessions[intent_id] = Session(
+                intent.user_id, intent.tenant_id, intent.permissions, intent_id
+            )
+        return self._sessions[intent_id]
+
+    # Sessions and calls are the same in thousands of histories, and cannot be changed.
+
+    @cached_property
+    def _sessions(self) -> dict[str, Session]:
+        return {}
+
+    @cached_property
+    def _calls(self) -> dict[Submission, ToolCall]:
+        return {}
+
+    def call(self, submission: Submission) -> ToolCall:
+        """The tool call that the model makes of a submission.
+
+        The model fills in the published schema, and so invents a `refund_request_id`.
+        """
+        if submission not in self._calls:
+            self._calls[submission] = ToolCall(
+                f"call-{submission.intent_id}-{submission.thought}",
+                submission.tool,
+                MappingProxyType({**self._filled_in(submission), **dict(submission.arguments)}),
+            )
+        return self._calls[submission]
+
+    def _filled_in(self, submission: Submission) -> dict[str, Any]:
+        if submission.tool != "issue_refund":
+            return {}
+        intent = self.intent(submission.intent_id)
+        amount = submission.amount
+        if amount is None:
+            amount = plain_amount(intent.amount, intent.currency)
+        return {
+            "order_id": intent.order_id,
+            "amount": amount,
+            "refund_request_id": submission.model_key
+            or f"refund-{intent.id}-thought-{submission.thought}",
+        }
