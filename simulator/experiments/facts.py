@@ -1,0 +1,161 @@
+"""What is true of a world whose history is over: what was paid, asked, told and changed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import inf
+from typing import Any
+
+from simulator.experiments.other_books import OtherBooks
+from simulator.service.operations import REFUND
+from simulator.service.schemas import EXPONENTS
+from simulator.world.provider import Effect
+from simulator.world.scenario import Intent
+from simulator.world.world import World
+
+__all__ = ["Facts"]
+
+OPERATIONS = """
+    SELECT o.id, o.tenant_id, COALESCE(r.order_id, ''), COALESCE(r.intent_id, a.intent_id),
+           o.status, o.action_type
+    FROM tool_operations o
+    LEFT JOIN refunds r ON r.operation_id = o.id
+    LEFT JOIN actions a ON a.operation_id = o.id
+    ORDER BY COALESCE(r.call_id, a.call_id)
+"""
+
+OF_THE_CALL = ("conflict", "invalid", "info")
+"""Kinds of answers that say nothing of the refund itself."""
+
+
+class Facts:
+    """What is true of a finished world, looked up once.
+
+    Attributes:
+        ours: payments that we asked for. paid: how many per intent.
+        paid_on: minor units per (tenant, order), whoever moved them.
+        outside: payments that the bank, or somebody at the dashboard, made without us.
+        never_heals: whether the scenario holds what no time mends: a poisoned event, an error
+            that the provider replays, keys that mean nothing, a rule of its own against
+            duplicates.
+        refunds: ids of the intents for which the agent calls issue_refund.
+        beside_money: what became of orders, goods and profiles.
+        operations: (id, tenant, order, intent, status, action) as our database has them.
+        tasked: ids of operations with an open question for a human.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        rows = world.database.rows
+        self.paid: dict[str, int] = {intent.id: 0 for intent in world.scenario.intents}
+        self.paid_on: dict[tuple[str, str], int] = {}
+        self.ours: list[Effect] = []
+        self.outside: list[Effect] = []
+        for effect in world.provider.ledger:
+            order = (effect.tenant_id, effect.order_id)
+            self.paid_on[order] = self.paid_on.get(order, 0) + effect.amount
+            if not effect.source:
+                self.ours.append(effect)
+                self.paid[effect.intent] += 1
+            elif effect.source != "cancellation":
+                self.outside.append(effect)
+        self.operations: list[Any] = []
+        self.tasked: set[str] = set()
+        if world.design.record.durable:
+            self.tasked = {row[0] for row in rows("SELECT operation_id FROM tasks")}
+            self.operations = rows(OPERATIONS)
+        provider = world.scenario.provider
+        forgets = provider.semantics == "none"  # what was lost cannot be told from what was not
+        replays_errors = provider.errors > 0 and provider.semantics in ("stripe-v1", "ietf")
+        self.never_heals = (
+            bool(world.scenario.poison)
+            or replays_errors
+            or forgets
+            or provider.duplicate_window is not None
+            or bool(provider.contradicts)
+        )
+        self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
+        self.refunds = world.scenario.refund_intents
+        self.beside_money = OtherBooks(world)
+        self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
+
+    def unread(self, intent_id: str) -> bool:
+        """Whether no call for this could be read: the agent was told what to correct, and has
+        not.
+        """
+        kinds = {
+            answer.kind
+            for request, answer in self.world.backends.answers
+            if request.session.intent_id == intent_id
+        }
+        return kinds == {"invalid"}
+
+    @cached_property
+    def first_begun(self) -> dict[str, int]:
+        """Microseconds at which each intent was first taken up to be sent."""
+        begun: dict[str, int] = {}
+        intent_of = {op[0]: op[3] for op in self.operations}
+        database = self.world.database
+        for (operation, _, after), time in zip(database.changes, database.times, strict=True):
+            if after == "processing" and operation in intent_of:
+                begun.setdefault(intent_of[operation], time)
+        return begun
+
+    def last_word(self, intent_id: str) -> str | None:
+        """The kind of the last statement about the wish itself; None if there was none."""
+        about = REFUND if intent_id in self.refunds else self.world.scenario.tool_of(intent_id)
+        words = [
+            told.kind
+            for told in self.world.told
+            if told.intent == intent_id and told.about == about and told.kind not in OF_THE_CALL
+        ]
+        return words[-1] if words else None
+
+    def may_be_refused(self, intent: Intent) -> bool:
+        """Whether a refusal of this intent was true: declined, too much, never owed, or of an
+        order that changed under it.
+        """
+        order = (intent.tenant_id, intent.order_id)
+        # What waits for a human's decision stays reserved, and cannot be promised twice.
+        waiting = sum(
+            other.amount
+            for other in self.world.scenario.intents
+            if other.id in self.intents_tasked
+            and (other.tenant_id, other.order_id) == order
+            and not self.paid[other.id]
+        )
+        remaining = self.captured.get(order, 0) - self.paid_on.get(order, 0) - waiting
+        return (
+            not intent.owed
+            or intent.id in self.world.provider.declined
+            or remaining < intent.amount
+            or (self.needs_consent(intent) and not self.may_go(intent))
+            or any(
+                change[:2] == order and change.known >= self.world.submitted[intent.id]
+                for change in self.world.provider.changes
+            )
+        )
+
+    def changed(self, tenant: str, order: str, since: float, until: float) -> bool:
+        """Whether money of this order went without us between two times, and we knew of it.
+        What nobody told us no check can find.
+        """
+        return any(
+            change[:2] == (tenant, order) and since <= change.time and change.known <= until
+            for change in self.world.provider.changes
+        )
+
+    def known_at(self, effect: Effect) -> float:
+        """Microseconds at which we knew of money that went without us; never: infinite."""
+        which = (effect.tenant_id, effect.order_id, effect.time)
+        changes = self.world.provider.changes
+        return min((change.known for change in changes if change[:3] == which), default=inf)
+
+    def needs_consent(self, intent: Intent) -> bool:
+        """Whether the shop lets nobody refund this much alone."""
+        limit = self.world.scenario.consent_above * 10 ** EXPONENTS[intent.currency]
+        return bool(intent.amount > limit)
+
+    def may_go(self, intent: Intent) -> bool:
+        """Whether somebody was told that this refund is approved."""
+        return intent.id in self.world.agreed

@@ -1,0 +1,158 @@
+"""The invariants that are judged always: what must never happen, not even for a moment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+
+from simulator.experiments.facts import Facts
+from simulator.service.actions import action_asks_consent
+from simulator.service.operations import REFUND, is_legal
+from simulator.service.schemas import InvalidRequest, minor_units
+from simulator.world.scenario import Intent
+
+__all__ = ["ALWAYS"]
+
+
+def double_refund(facts: Facts) -> bool:
+    """An intent was paid more than once."""
+    return any(count > 1 for count in facts.paid.values())
+
+
+def over_refund(facts: Facts) -> bool:
+    """An order got back more than was captured.
+
+    What the bank or a colleague took before us counts, if somebody had told us by the time that
+    the refund was taken up to be sent. That they took too much, after us, does not.
+    """
+    ours: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for effect in facts.world.provider.ledger:
+        if effect.source not in ("", "cancellation"):
+            continue
+        order = (effect.tenant_id, effect.order_id)
+        ours[order] += effect.amount
+        known = 0
+        if facts.outside:
+            begun = facts.first_begun.get(effect.intent, effect.time)
+            known = sum(
+                other.amount
+                for other in facts.outside
+                if (other.tenant_id, other.order_id) == order and facts.known_at(other) <= begun
+            )
+        if ours[order] + known > facts.captured.get(order, 0):
+            return True
+    return False
+
+
+def unauthorized_refund(facts: Facts) -> bool:
+    """Paid without the right for exactly this: to nobody's wish, or another sum or order.
+
+    An order that is cancelled, or a profile deleted, needs a wish as well.
+    """
+    if facts.beside_money.unasked():
+        return True
+    for effect in facts.ours:
+        intent = facts.world.scenario.intent(effect.intent)
+        asked = (intent.order_id, intent.amount, intent.currency)
+        if not intent.owed or (effect.order_id, effect.amount, effect.currency) != asked:
+            return True
+    return False
+
+
+ACTIONS_DONE = """
+    SELECT a.intent_id, o.action_type, a.arguments
+    FROM tool_operations o JOIN actions a ON a.operation_id = o.id WHERE o.status = 'succeeded'
+"""
+
+
+def unapproved_refund(facts: Facts) -> bool:
+    """Paid, cancelled or deleted without a person's consent for exactly this, as it was then."""
+    world = facts.world
+    if len(facts.refunds) < len(world.scenario.intents):
+        agreed = {consent.intent_id for consent in world.consents if consent.entitled}
+        if any(
+            action_asks_consent(action, arguments) and intent_id not in agreed
+            for intent_id, action, arguments in world.database.rows(ACTIONS_DONE)
+        ):
+            return True
+    for effect in facts.ours:
+        if not facts.needs_consent(world.scenario.intent(effect.intent)):
+            continue
+        what = (effect.intent, effect.order_id, effect.amount, effect.currency)
+        # From the moment on when it is taken up to be sent, nobody can call it back.
+        begun = min(effect.time, facts.first_begun.get(effect.intent, effect.time))
+        if not any(
+            consent[1:5] == what
+            and consent.entitled
+            and consent.time <= begun
+            and not facts.changed(effect.tenant_id, effect.order_id, consent.asked, begun)
+            for consent in world.consents
+        ):
+            return True
+    return False
+
+
+def conflict_ignored(facts: Facts) -> bool:
+    """A request came again with another payload, and was not refused."""
+    scenario = facts.world.scenario
+    for request, answer in facts.world.backends.answers:
+        intent = scenario.intent(request.session.intent_id)
+        if request.call.name != "issue_refund" or not intent.owed:
+            continue
+        if answer.kind in ("done", "verifying") and _differs(request.call.arguments, intent):
+            return True
+    return False
+
+
+def _differs(arguments: Any, intent: Intent) -> bool:
+    amount = _amount(str(arguments.get("amount")), intent.currency)
+    return amount != intent.amount or arguments.get("order_id") != intent.order_id
+
+
+@lru_cache
+def _amount(text: str, currency: str) -> int | None:
+    try:
+        return minor_units(Decimal(text), currency)
+    except (InvalidOperation, InvalidRequest):
+        return None
+
+
+def illegal_transition(facts: Facts) -> bool:
+    """A state changed against the table, a final one included."""
+    return any(not is_legal(before, after) for _, before, after in facts.world.database.changes)
+
+
+def false_answer(facts: Facts) -> bool:
+    """A final statement was untrue when made, or is at the end."""
+    world = facts.world
+    if facts.beside_money.false_word():
+        return True
+    first_paid: dict[str, int] = {}
+    for effect in facts.ours:
+        first_paid.setdefault(effect.intent, effect.time)
+    for told in world.told:
+        if told.about != REFUND:
+            continue
+        paid_at = first_paid.get(told.intent)
+        if told.kind == "done" and (paid_at is None or paid_at > told.time):
+            return True
+        if told.kind == "refused" and paid_at is not None:
+            # The provider said no, and then paid. A human knows of it, so it is no lie of ours.
+            contradicted = told.intent in world.scenario.provider.contradicts
+            if not (contradicted and told.intent in facts.intents_tasked):
+                return True
+    return False
+
+
+ALWAYS: tuple[Callable[[Facts], bool], ...] = (
+    double_refund,
+    over_refund,
+    unauthorized_refund,
+    unapproved_refund,
+    conflict_ignored,
+    illegal_transition,
+    false_answer,
+)
