@@ -9,7 +9,6 @@ from simulator.service.answers import Answer
 from simulator.service.design import Design
 from simulator.service.operations import FINAL, REFUND, DurableRecord, Operation, Row
 from simulator.service.outbox import Outbox, Publish
-from simulator.service.schemas import money
 from simulator.service.webhooks import Report
 from simulator.world.agent import ToolRequest, converse
 from simulator.world.approver import Consent, DecisionRequest, consider
@@ -18,6 +17,7 @@ from simulator.world.broker import Broker
 from simulator.world.clock import BudgetUsed, Clock, Life, Task, microseconds
 from simulator.world.database import Change, Store, VirtualDatabase, VirtualTransaction
 from simulator.world.faults import RESTART_AFTER, Fault
+from simulator.world.journal import Journal
 from simulator.world.luck import Luck
 from simulator.world.mistakes import SERVICE_ERRORS, Mistake, explained
 from simulator.world.network import Exchange
@@ -26,7 +26,6 @@ from simulator.world.provider import Effect, Provider
 from simulator.world.reports import ReportRequest, deliver
 from simulator.world.runtime import VirtualRuntime
 from simulator.world.scenario import Scenario, Submission
-from simulator.world.trace import Event
 from simulator.world.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class Striker(Protocol):
     ) -> Fault | None: ...
 
 
-class World:
+class World(Journal):
     """Everything that one history needs, and all that is known of it afterwards.
 
     Args:
@@ -118,14 +117,13 @@ class World:
         heal: bool = True,
         quiet: bool = False,
     ) -> None:
+        super().__init__(quiet)
         self.design = design
         self.scenario = scenario
         self.striker = striker
         self.seed = seed
         self.heal = heal
-        self.quiet = quiet
         self.clock = Clock(CAP)
-        self.trace: list[Event] = []
         self.taken: list[tuple[str, str, int, bool, int]] = []
         self.struck: list[tuple[int, Fault]] = []
         self.told: list[Told] = []
@@ -137,8 +135,6 @@ class World:
         self._counts_of_any: dict[str, int] = {}
         self._messages = 0
         self._ids = 0
-        self._noted = 0
-        self._asked = 0
         self.consents: list[Consent] = []
         self.agreed: set[str] = set()
         self._open_questions: dict[str, str | None] = {}
@@ -343,8 +339,8 @@ class World:
         kind = ToolRequest if name.startswith("tool.") else SERVICES.get(name)
         if kind is None:
             raise Mistake(
-                f"rt.call({name!r}): nobody answers such calls. There are provider.refund, "
-                "provider.find, provider.quote, customer.notify and broker.publish."
+                f"rt.call({name!r}): nobody answers such calls. There are {', '.join(SERVICES)}, "
+                "and the agent's tool.issue_refund."
             )
         if not isinstance(request, kind):
             raise Mistake(f"rt.call({name!r}, {request!r}): it takes a {kind.__name__}.")
@@ -477,7 +473,12 @@ class World:
                 life, deliver(runtime, settings, report, seconds), self._ended("provider")
             )
 
-    # What is written down.
+    # What is counted.
+
+    def wish(self, submission: Submission) -> str:
+        """The customer asks, now. Returns the words."""
+        self.submitted.setdefault(submission.intent_id, int(self.clock.now))
+        return self.words(self.scenario.intent(submission.intent_id), submission)
 
     def new_id(self) -> str:
         """A UUID that is new in this world. Ids count up: no draw is spent on them."""
@@ -488,68 +489,3 @@ class World:
         """The number of the next message."""
         self._messages += 1
         return self._messages
-
-    def note(
-        self,
-        process: str,
-        kind: str,
-        what: str,
-        peer: str = "",
-        message: int = 0,
-        amount: int = 0,
-        text: str = "",
-    ) -> None:
-        """Appends an event to the trace."""
-        if self.quiet:
-            return
-        self.trace.append(
-            Event(int(self.clock.now), process, kind, what, peer, message, amount, text)
-        )
-
-    def note_changes(self, process: str) -> None:
-        """Appends the changes of state that a commit made."""
-        if self.quiet:
-            return
-        changes = self.database.changes
-        for _, before, after in changes[self._noted :]:
-            self.note(process, "state", f"{before or ''}->{after}", "database")
-        self._noted = len(changes)
-        tasks = self.database.tasks
-        for topic, reason in tasks[self._asked :]:
-            self.note(process, "task", topic, "database", text=reason)
-        self._asked = len(tasks)
-
-    def label(self, request: Any) -> str:
-        """What a request says, in short."""
-        if self.quiet:
-            return ""
-        if isinstance(request, ToolRequest):
-            call = request.call
-            said = f"refund {call.arguments.get('amount')}"
-            return f"{call.call_id}: {said if call.name == 'issue_refund' else call.name}"
-        if isinstance(request, DecisionRequest):
-            return "yes" if request.decision.approve else "no"
-        if isinstance(request, ReportRequest):
-            return f"{request.report.kind}, {request.report.id}"
-        amount = getattr(request, "amount", None)
-        if amount is None:
-            answer = getattr(request, "answer", None)
-            return "" if answer is None else str(answer.kind)
-        key = getattr(request, "key", None)
-        return f"{money(amount, request.currency)}, " + (f"key {_short(key)}" if key else "no key")
-
-    def wish(self, submission: Submission) -> str:
-        """What the customer says."""
-        self.submitted.setdefault(submission.intent_id, int(self.clock.now))
-        if self.quiet:
-            return ""
-        intent = self.scenario.intent(submission.intent_id)
-        if submission.tool != "issue_refund":
-            names = dict(submission.arguments).get("order_ids", ())
-            return " ".join(["Please", submission.tool.replace("_", " "), ", ".join(names)]).strip()
-        return f"Please refund {money(intent.amount, intent.currency)} of order {intent.order_id}."
-
-
-def _short(key: str) -> str:
-    """A digest by its beginning; what a model invents in full, for such keys begin alike."""
-    return key if len(key) < 32 else key[:8]
