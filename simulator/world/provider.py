@@ -9,6 +9,7 @@ too), its second (failed work is tried again), the IETF's draft, and none.
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.service.errors import Declined, InProgress, RateLimited, ServerError
@@ -36,6 +37,7 @@ class Effect(NamedTuple):
     Attributes:
         intent: whose; "" if nobody asked us for it.
         source: "" if we asked for it, else "cancellation", "by hand" or "chargeback".
+        reference: the provider's name for it.
     """
 
     time: int
@@ -46,6 +48,7 @@ class Effect(NamedTuple):
     key: str | None
     source: str = ""
     tenant_id: str = ""
+    reference: str = ""
 
 
 class Change(NamedTuple):
@@ -65,21 +68,29 @@ class Transfer:
     """A refund that the provider has taken on.
 
     Attributes:
+        accepted, ended: when; microseconds.
         state: "pending", "paid" or "failed".
     """
 
-    __slots__ = ("order", "reference", "state")
+    __slots__ = ("accepted", "ended", "order", "reference", "state")
 
-    def __init__(self, order: RefundOrder, reference: str) -> None:
+    def __init__(self, order: RefundOrder, reference: str, now: int) -> None:
         self.order = order
         self.reference = reference
+        self.accepted = now
+        self.ended: float = inf
         self.state = "pending"
 
-    def said(self) -> Any:
-        """What the provider says of it now, to whoever asks."""
-        if self.state == "paid":
+    def end(self, state: str, now: int) -> None:
+        """It is paid, or has failed."""
+        self.state, self.ended = state, now
+
+    def said(self, seen: float = inf) -> Any:
+        """What the provider says of it to whoever asks, as far as it sees at that time."""
+        state = self.state if self.ended <= seen else "pending"
+        if state == "paid":
             return self.reference
-        return CameToNothing(RETURNED) if self.state == "failed" else Accepted(self.reference)
+        return CameToNothing(RETURNED) if state == "failed" else Accepted(self.reference)
 
     def replayed(self) -> Any:
         """What it answers to the same request again."""
@@ -109,6 +120,7 @@ class Provider:
         self.up = True
         self.working: list[Exchange] = []
         self.leg = microseconds(self.settings.leg)
+        self._references = 0
         self._work = microseconds(self.settings.work)
         self._lifetime = microseconds(self.settings.key_lifetime)
 
@@ -161,17 +173,17 @@ class Provider:
         if lag is None:
             return Declined("there is no way to ask for a refund.")
         seen = int(self.world.clock.now) - round(lag * 1_000_000)
-        for number, effect in enumerate(self.ledger):
+        for effect in self.ledger:
             if effect.intent == intent_id and effect.time <= seen:
-                return self._reference(number + 1, effect.amount, effect.currency)
+                return effect.reference
         for transfer in self.transfers:
-            if transfer.order.intent_id == intent_id:
-                return transfer.said()
+            if transfer.order.intent_id == intent_id and transfer.accepted <= seen:
+                return transfer.said(seen)
         return None
 
-    @staticmethod
-    def _reference(number: int, amount: int, currency: str) -> str:
-        return f"REF-{number} {money(amount, currency)}"
+    def _new_reference(self, amount: int, currency: str) -> str:
+        self._references += 1
+        return f"REF-{self._references} {money(amount, currency)}"
 
     def _answer(self, name: str, order: Any) -> Any:
         if name == "provider.find":
@@ -241,27 +253,40 @@ class Provider:
         if settings.duplicate_window is None and not settings.checks_balance:
             return None
         which = (self.world.scenario.intent(order.intent_id).tenant_id, order.order_id)
-        of_order = [each for each in self.ledger if (each.tenant_id, each.order_id) == which]
+        of_order = self._of_order(which)
         if settings.duplicate_window is not None:
             since = int(self.world.clock.now) - microseconds(settings.duplicate_window)
-            if any(e.amount == order.amount and e.time > since for e in of_order):
+            if any(amount == order.amount and time > since for amount, time in of_order):
                 # No word on what is owed: another one like it was paid just now.
                 self.world.note("provider", "declined", name, text=DUPLICATE)
                 return Declined(DUPLICATE, takes_for_duplicate=True)
         if settings.checks_balance:
             orders = self.world.scenario.orders
             captured = sum(each.captured for each in orders if (each.tenant_id, each.id) == which)
-            if sum(effect.amount for effect in of_order) + order.amount > captured:
+            if sum(amount for amount, _ in of_order) + order.amount > captured:
                 return self._decline(name, order, "it is more than was captured.")
         return None
 
+    def _of_order(self, which: tuple[str, str]) -> list[tuple[int, int]]:
+        """What it has paid of an order, or has taken on to pay: (minor units, when)."""
+        paid = [(e.amount, e.time) for e in self.ledger if (e.tenant_id, e.order_id) == which]
+        return paid + [
+            (transfer.order.amount, transfer.accepted)
+            for transfer in self.transfers
+            if transfer.state == "pending"
+            and self.world.scenario.intent(transfer.order.intent_id).tenant_id == which[0]
+            and transfer.order.order_id == which[1]
+        ]
+
     def _pay(self, name: str, order: RefundOrder) -> str:
-        effect = self._effect(order)
+        return self._move(name, order, self._new_reference(order.amount, order.currency))
+
+    def _move(self, name: str, order: RefundOrder, reference: str) -> str:
+        effect = self._effect(order, reference)
         self.ledger.append(effect)
         self.world.note("provider", "effect", name, amount=order.amount, text=order.intent_id)
-        reference = self._reference(len(self.ledger), order.amount, order.currency)
-        self.world.report("created", effect, reference)
-        self.world.report("succeeded", effect, reference)
+        self.world.report("created", effect)
+        self.world.report("succeeded", effect)
         return reference
 
     def _pay_later(self, order: RefundOrder, seconds: float) -> None:
@@ -272,7 +297,7 @@ class Provider:
 
         self.world.clock.after(microseconds(seconds), pay)
 
-    def _effect(self, order: RefundOrder) -> Effect:
+    def _effect(self, order: RefundOrder, reference: str) -> Effect:
         """The money that this order moves, now."""
         return Effect(
             int(self.world.clock.now),
@@ -282,24 +307,25 @@ class Provider:
             order.currency,
             order.key,
             tenant_id=self.world.scenario.intent(order.intent_id).tenant_id,
+            reference=reference,
         )
 
     def _accept(self, order: RefundOrder, seconds: float) -> Transfer:
         """Takes a refund on; the money moves later, or not at all."""
         world = self.world
-        number = len(self.ledger) + len(self.transfers) + 1
-        transfer = Transfer(order, self._reference(number, order.amount, order.currency))
+        reference = self._new_reference(order.amount, order.currency)
+        transfer = Transfer(order, reference, int(world.clock.now))
         self.transfers.append(transfer)
         world.note("provider", "note", "provider.refund", text="accepted, to be paid later")
 
         def settle(_: Any) -> None:
             if order.intent_id in self.settings.fails_to_settle:
-                transfer.state = "failed"
+                transfer.end("failed", int(world.clock.now))
                 self._decline("settlement", order, RETURNED)
-                world.report("failed", self._effect(order), transfer.reference)
+                world.report("failed", self._effect(order, reference))
             else:
-                transfer.state = "paid"
-                transfer.reference = self._pay("settlement", order)
+                transfer.end("paid", int(world.clock.now))
+                self._move("settlement", order, reference)
 
         world.clock.after(microseconds(seconds), settle)
         return transfer
@@ -318,14 +344,15 @@ class Provider:
             if (order.id, order.tenant_id) == (order_id, tenant_id)
         }
         now = int(world.clock.now)
-        effect = Effect(now, "", order_id, amount, currency, None, source, tenant_id)
+        reference = self._new_reference(amount, currency)
+        effect = Effect(now, "", order_id, amount, currency, None, source, tenant_id, reference)
         self.ledger.append(effect)
         world.note("provider", "effect", source, peer=source, amount=amount, text=order_id)
         if booked:
             self.changes.append(Change(tenant_id, order_id, now, now))
         else:
             kind = "disputed" if source == "chargeback" else "refunded"
-            world.report(kind, effect, self._reference(len(self.ledger), amount, currency))
+            world.report(kind, effect)
 
     def _too_many(self) -> RateLimited | None:
         limit = self.settings.limit

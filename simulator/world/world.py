@@ -449,7 +449,7 @@ class World(Journal):
             self.note_changes(who)
         return result
 
-    def report(self, kind: str, effect: Effect, reference: str) -> None:
+    def report(self, kind: str, effect: Effect) -> None:
         """The provider reports what it did, in as many copies as it is set to send."""
         settings = self.scenario.provider.webhooks
         if settings is None:
@@ -459,7 +459,7 @@ class World(Journal):
             f"event-{self._reports}",
             kind,
             effect.intent,
-            reference,
+            effect.reference,
             effect.tenant_id,
             effect.order_id,
             effect.amount,

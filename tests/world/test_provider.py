@@ -437,6 +437,45 @@ def test_what_the_bank_returned_is_refused_when_it_comes_again_and_said_when_ask
     assert made.provider.declined == {"intent-1"}
 
 
+@pytest.mark.parametrize("settings", [LATER, RETURNED])
+def test_a_look_up_with_a_lag_sees_late_that_it_was_accepted_and_how_it_ended(
+    settings: dict[str, Any], ask: Case
+) -> None:
+    waits = order("k"), 9, FIND, 2, FIND, 58, FIND, 2, FIND
+    _, heard = ask(*waits, lookup_lag=10.0, **settings)
+    ended = CameToNothing if settings is RETURNED else str
+    assert [type(each) for each in heard[1:]] == [type(None), Accepted, Accepted, ended]
+
+
+def test_a_transfer_keeps_its_name_and_what_goes_by_hand_meanwhile_has_another(
+    world: Any,
+) -> None:
+    scenario = Scenario.accepted_then_paid().but(
+        intents=(Intent("intent-1", amount=200_00),),
+        outside=(Outside("refund", at=60.0, amount=200_00),),
+    )
+    made = world(SAFE, scenario=scenario)
+    by_hand, ours = made.provider.ledger
+    assert (by_hand.source, ours.source) == ("by hand", "")
+    assert (ours.reference, by_hand.reference) == ("REF-1 $200.00", "REF-2 $200.00")
+    (accepted,) = made.provider.transfers
+    assert accepted.reference == ours.reference
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [({"checks_balance": True}, "more than was captured"), ({"duplicate_window": 3600.0}, "dupl")],
+)
+def test_what_it_has_taken_on_counts_like_what_it_has_paid(
+    rule: dict[str, Any], answer: str, ask: Case
+) -> None:
+    made, heard = ask(order("a", 300_00), order("b", 300_00), 61, **rule, **LATER)
+    assert isinstance(heard[0], Accepted)
+    assert isinstance(heard[1], Declined)
+    assert answer in str(heard[1])
+    assert amounts(made) == [300_00]
+
+
 def test_without_a_key_what_is_accepted_twice_is_paid_twice(ask: Case) -> None:
     made, heard = ask(order(), order(), 61, **LATER)
     assert [type(each) for each in heard] == [Accepted, Accepted]
