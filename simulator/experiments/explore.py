@@ -27,7 +27,7 @@ from simulator.experiments.verdict import INVARIANTS, Verdict, judge
 from simulator.service.design import Design
 from simulator.service.outbox import Outbox
 from simulator.service.payment import PROVIDER_TIMEOUT
-from simulator.world.checks import whole
+from simulator.service.checks import whole
 from simulator.world.faults import (
     CALL_PLACES,
     KINDS,

@@ -27,7 +27,7 @@ from simulator.service.designs import SAFE
 from simulator.service.keys import NoKey
 from simulator.service.operations import FINAL
 from simulator.service.recovery import AskThenSend, Blind, NoRecovery
-from simulator.world.checks import whole
+from simulator.service.checks import whole
 from simulator.world.database import Store, read
 from simulator.world.faults import Chance, Plan, Rates
 from simulator.world.scenario import ProviderSettings, Scenario

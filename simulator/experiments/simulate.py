@@ -13,7 +13,7 @@ from simulator.experiments.run import Run
 from simulator.experiments.statistics import rate_interval
 from simulator.experiments.verdict import INVARIANTS, judge
 from simulator.service.design import Design
-from simulator.world.checks import whole
+from simulator.service.checks import whole
 from simulator.world.faults import Chance, Rates
 from simulator.world.scenario import Scenario
 from simulator.world.world import World

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from simulator.service.checks import fits_its_types
 from simulator.service.operations import REFUND, Operation, Row
 
 __all__ = [
@@ -135,6 +136,9 @@ class FromRecord:
     """
 
     follow_up: bool = True
+
+    def __post_init__(self) -> None:
+        fits_its_types(self)
 
     def __call__(self, begun: str, row: Row | None) -> Answer:
         return _without_record(begun, row) or from_row(row)

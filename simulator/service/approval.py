@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from simulator.service.actions import action_asks_consent, perform, state_of
 from simulator.service.audit import Notes
 from simulator.service.balance import order_of
+from simulator.service.checks import fits_its_types, needs
 from simulator.service.conclusion import fail
 from simulator.service.keys import digest
 from simulator.service.operations import REFUND, Operation, move
@@ -76,6 +77,9 @@ def exceeds(operation: Operation, above: int) -> bool:
     return bool(operation.amount > above * 10 ** EXPONENTS[operation.currency])
 
 
+ABOVE = "whole units of a currency, 0 or more"
+
+
 @dataclass(frozen=True, slots=True)
 class NoApproval:
     """Asks nobody, and looks at nothing again."""
@@ -100,6 +104,10 @@ class ModelFlag:
     above: int = 5_000
     asks: ClassVar[bool] = False
     revalidate: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        fits_its_types(self)
+        needs(self, "above", self.above >= 0, ABOVE)
 
     def needed(self, operation: Operation, arguments: Mapping[str, Any]) -> bool:
         return exceeds(operation, self.above) and arguments.get("confirm") is not True
@@ -128,6 +136,8 @@ class Approval:
     asks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
+        needs(self, "above", self.above >= 0, ABOVE)
         for name, allowed in (
             ("bind", ("digest", "tool")),
             ("when_expired", ("failed", "approved")),
@@ -136,8 +146,7 @@ class Approval:
                 raise ValueError(
                     f"Approval({name}={value!r}): say {allowed[0]!r} or {allowed[1]!r}."
                 )
-        if not self.lifetime > 0:
-            raise ValueError(f"Approval(lifetime={self.lifetime!r}): more than 0 seconds.")
+        needs(self, "lifetime", self.lifetime > 0, "seconds, more than 0")
 
     def needed(self, operation: Operation, arguments: Mapping[str, Any]) -> bool:
         if operation.action != REFUND:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.service.balance import OrderRow
+from simulator.service.checks import fits_its_types
 from simulator.service.operations import Operation
 from simulator.service.schemas import Session, ToolCall
 
@@ -36,6 +37,9 @@ class RefundPermission:
     """The session may create refunds at all. Anything unclear is a no."""
 
     needed: str = "refund:create"
+
+    def __post_init__(self) -> None:
+        fits_its_types(self)
 
     def __call__(self, session: Session) -> bool:
         return self.needed in session.permissions

@@ -12,6 +12,7 @@ from simulator.service.approval import Approval, ModelFlag, NoApproval
 from simulator.service.audit import AuditAfterwards, AuditInTransaction, NoAudit
 from simulator.service.authorization import FromSession, Ownership, RefundPermission
 from simulator.service.balance import CheckThenAct, NoBalance, OrderRow, Reserved
+from simulator.service.checks import needs, text
 from simulator.service.errors import Silence
 from simulator.service.keys import OperationKey
 from simulator.service.operations import (
@@ -95,6 +96,7 @@ class Design:
     handle: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
+        needs(self, "name", text(self.name), "a text")
         for slot, allowed in _CLASSES.items():
             if not isinstance(policy := getattr(self, slot), allowed):
                 names = ", ".join(kind.__name__ for kind in allowed)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from simulator.service.checks import fits_its_types, needs
 from simulator.service.operations import Operation
 
 if TYPE_CHECKING:
@@ -257,6 +258,10 @@ class Truncated:
 
     length: int = 8
 
+    def __post_init__(self) -> None:
+        fits_its_types(self)
+        needs(self, "length", self.length >= 1, "a whole number, 1 or more")
+
     def __call__(self, operation: Operation, attempt: int) -> str | None:
         return f"REF-{operation.intent_id[: self.length]}"
 
@@ -284,6 +289,9 @@ class DateStamped:
     """
 
     day_begins: float = 15 * 3600.0
+
+    def __post_init__(self) -> None:
+        fits_its_types(self)
 
     def __call__(self, operation: Operation, attempt: int) -> str | None:
         return self.at(operation, attempt, 0.0)

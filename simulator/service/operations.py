@@ -16,6 +16,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from simulator.service.checks import fits_its_types, needs
+
 if TYPE_CHECKING:
     from simulator.service.runtime import Transaction
 
@@ -264,6 +266,9 @@ class DurableRecord:
     durable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
+        lasts = self.keep is None or self.keep > 0
+        needs(self, "keep", lasts, "seconds, more than 0, or None")
         if self.claim not in ("insert", "look up", "upsert"):
             raise ValueError(
                 f"DurableRecord(claim={self.claim!r}): say 'insert', 'look up' or 'upsert'."

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from simulator.service.checks import fits_its_types, needs
 from simulator.service.operations import REFUND, Operation, Row, move
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Inline:
     inside: bool = False
     reruns: int = 2
     inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        fits_its_types(self)
+        needs(self, "reruns", self.reruns >= 0, "a whole number, 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +95,11 @@ class Outbox:
     inline: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.lease is not None and self.lease <= 0:
-            raise ValueError(f"Outbox(lease={self.lease}): a lease lasts more than 0 seconds.")
-        if self.max_attempts is not None and self.max_attempts < 1:
-            raise ValueError(f"Outbox(max_attempts={self.max_attempts}): at least 1 is needed.")
+        fits_its_types(self)
+        lasts = self.lease is None or self.lease > 0
+        needs(self, "lease", lasts, "seconds, more than 0, or None")
+        enough = self.max_attempts is None or self.max_attempts >= 1
+        needs(self, "max_attempts", enough, "a whole number, 1 or more, or None")
 
 
 class Job(NamedTuple):

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from simulator.service.checks import fits_its_types, needs
+
 __all__ = ["AskOnly", "AskThenSend", "Blind", "NoRecovery", "SameKey"]
 
 
@@ -34,10 +36,10 @@ class _Repeats:
     __slots__ = ()
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         for name in ("every", "horizon"):
             seconds = getattr(self, name)
-            if seconds is not None and not seconds > 0:
-                raise ValueError(f"{type(self).__name__}({name}={seconds!r}): more than 0 seconds.")
+            needs(self, name, seconds is None or seconds > 0, "seconds, more than 0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from simulator.service.checks import fits_its_types, needs
+
 __all__ = [
     "Decorrelated",
     "EqualJitter",
@@ -48,6 +50,7 @@ __all__ = [
 
 LARGEST_POWER = 1023  # 2.0 ** 1023 is the largest power of two that a float can hold
 LONGEST_CAP = 1e300  # seconds; above it, 3 * cap would no longer be a finite float
+ATTEMPTS = "sends in all, the first included: a whole number, 1 or more, or None for no limit"
 CHAIN_STEPS = 500  # at 1.10 times a step, 500 steps span 20 decades: the chain has settled
 
 
@@ -91,20 +94,14 @@ def allowed(attempt: int, max_attempts: int | None) -> bool:
     return max_attempts is None or attempt + 1 < max_attempts
 
 
-def _check_seconds(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 <= value <= LONGEST_CAP:  # NaN fails both comparisons
-            raise ValueError(
-                f"{name} is {value!r}; it must be a finite number of seconds, 0 or more."
-            )
-
-
-def _check_limit(max_attempts: int | None) -> None:
-    if max_attempts is not None and max_attempts < 1:
-        raise ValueError(
-            f"max_attempts is {max_attempts}; it counts the first send too, so it is at least 1 "
-            "(or None for no limit)."
-        )
+def _check(policy: Any, *seconds: str) -> None:
+    """Refuses times below 0, and a limit that does not even allow the first send."""
+    fits_its_types(policy)
+    for name in seconds:
+        fits = 0 <= getattr(policy, name) <= LONGEST_CAP
+        needs(policy, name, fits, "seconds, 0 or more")
+    limit = policy.max_attempts
+    needs(policy, "max_attempts", limit is None or limit >= 1, ATTEMPTS)
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,7 @@ class Immediate:
     max_attempts: int | None = 3
 
     def __post_init__(self) -> None:
-        _check_limit(self.max_attempts)
+        _check(self)
 
     def delay(self, attempt: int, random: Random01) -> float | None:
         """0 seconds, or None after the last attempt."""
@@ -139,8 +136,7 @@ class Fixed:
     max_attempts: int | None = 12
 
     def __post_init__(self) -> None:
-        _check_seconds(seconds=self.seconds)
-        _check_limit(self.max_attempts)
+        _check(self, "seconds")
 
     def delay(self, attempt: int, random: Random01) -> float | None:
         """`seconds`, or None after the last attempt."""
@@ -162,8 +158,7 @@ class Exponential:
     max_attempts: int | None = 12
 
     def __post_init__(self) -> None:
-        _check_seconds(base=self.base, cap=self.cap)
-        _check_limit(self.max_attempts)
+        _check(self, "base", "cap")
 
     def ceiling(self, attempt: int) -> float:
         """The longest this delay may be before jitter, seconds."""

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
+from simulator.service.checks import fits_its_types, needs
 from simulator.service.retry import FullJitter, Random01, Retry, bounded_wait
 
 __all__ = [
@@ -173,6 +174,8 @@ class ReadRetry:
     cap: float = 1.0
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
+        needs(self, "attempts", self.attempts >= 1, "a whole number, 1 or more")
         self._jitter()
 
     def _jitter(self) -> FullJitter:

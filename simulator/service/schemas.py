@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from simulator.service.checks import fits_its_types
 from simulator.service.invalid import InvalidRequest
 from simulator.service.money import EXPONENTS, minor_units, money
 
@@ -111,6 +112,9 @@ class Session:
     tenant_id: str
     permissions: frozenset[str]
     intent_id: str
+
+    def __post_init__(self) -> None:
+        fits_its_types(self)
 
 
 def parse_refund(call: ToolCall, session: Session) -> RefundRequest:
@@ -239,6 +243,9 @@ class FreeDict:
 
     cents: Literal["round", "truncate"] = "round"
     scale: Literal["exponent", "hundred"] = "exponent"
+
+    def __post_init__(self) -> None:
+        fits_its_types(self)
 
     def __call__(self, call: ToolCall, session: Session) -> RefundRequest:
         arguments = call.arguments

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from simulator.service.audit import Notes
 from simulator.service.balance import BOOK, DISPUTE, PAID_ELSEWHERE
+from simulator.service.checks import fits_its_types, needs
 from simulator.service.conclusion import conclude
 from simulator.service.once import once
 from simulator.service.operations import Operation, Row
@@ -125,6 +126,11 @@ class ByOperation:
 
     marker_first: bool = False
     on_unknown: int = NOT_FOUND
+
+    def __post_init__(self) -> None:
+        fits_its_types(self)
+        is_status = 100 <= self.on_unknown <= 599
+        needs(self, "on_unknown", is_status, "an HTTP status, 100 to 599")
 
     def take(self, tx: Transaction, d: Design, notes: Notes, report: Report) -> int:
         seen = tx.execute(SEEN, {"id": report.id}).fetchone() is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.world.checks import positive, text, whole
+from simulator.service.checks import positive, text, whole
 
 __all__ = [
     "CALL_KINDS",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from simulator.world.checks import positive
+from simulator.service.checks import positive
 from simulator.world.fault import (
     CALL_KINDS,
     CALL_PLACES,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.service.checks import fits_its_types, needs, positive, whole
 from simulator.service.schemas import EXPONENTS
-from simulator.world.checks import needs, positive, whole
 
 __all__ = [
     "MANAGER",
@@ -56,6 +56,7 @@ class Intent:
     permissions: frozenset[str] = frozenset({"refund:create"})
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         needs(self, "amount", whole(self.amount, 1), "whole minor units, 1 or more")
         needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")
 
@@ -78,6 +79,7 @@ class Order:
     lines: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         needs(self, "captured", whole(self.captured, 0), "whole minor units, 0 or more")
         needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")
 
@@ -114,6 +116,7 @@ class Submission:
         if isinstance(self.arguments, Mapping):
             pairs = tuple(sorted((name, _frozen(value)) for name, value in self.arguments.items()))
             object.__setattr__(self, "arguments", pairs)
+        fits_its_types(self)
         needs(self, "at", self.at == 0 or positive(self.at), "seconds, 0 or more")
 
 
@@ -141,6 +144,7 @@ class AgentSettings:
     elsewhere: bool = False
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         needs(self, "patience", positive(self.patience), "seconds, more than 0")
         needs(self, "resubmits", whole(self.resubmits, 0), "a whole number, 0 or more")
 
@@ -166,6 +170,7 @@ class ApproverSettings:
     )
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         needs(self, "delay", positive(self.delay), "seconds, more than 0")
         words = all(word in ("yes", "no", "nothing") for _, word in self.says)
         needs(self, "says", words, "pairs of an intent's id and 'yes', 'no' or 'nothing'")
@@ -199,6 +204,7 @@ class Outside:
     amount: int = 0
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         needs(self, "what", self.what in OUTSIDE, f"one of {', '.join(OUTSIDE)}")
         needs(self, "at", positive(self.at), "seconds, more than 0")
         whole_amount = whole(self.amount, 0 if self.what == "cancel" else 1)
@@ -224,6 +230,7 @@ class WebhookSettings:
     tries: int = 40
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         for name in ("created", "succeeded", "failed"):
             seconds = all(at == 0 or positive(at) for at in getattr(self, name))
             needs(self, name, seconds, "seconds, 0 or more each")
@@ -283,6 +290,7 @@ class ProviderSettings:
     webhooks: WebhookSettings | None = None
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         for name in ("leg", "work", "key_lifetime", "limit_window", "contradicts_after"):
             needs(self, name, positive(getattr(self, name)), "seconds, more than 0")
         allowed = self.limit is None or whole(self.limit, 1)

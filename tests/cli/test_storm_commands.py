@@ -53,7 +53,7 @@ def test_zero_attempts_are_no_limit_and_layers_multiply() -> None:
     [
         (["--capacity", "0"], "0.0 refunds a second"),
         (["--timeout", "0"], "timeout is 0.0"),
-        (["--base", "-1"], "seconds is -1.0"),
+        (["--base", "-1"], "seconds=-1.0): give seconds, 0 or more"),
         (["--retry", "wishful"], "wishful"),
     ],
 )

@@ -760,8 +760,11 @@ def test_a_question_without_an_outbox_is_closed_by_the_first_late_answer(
     [
         ({"bind": "name"}, r"bind='name'\): say 'digest' or 'tool'"),
         ({"when_expired": "yes"}, r"when_expired='yes'\): say 'failed' or 'approved'"),
-        ({"lifetime": 0.0}, r"lifetime=0.0\): more than 0 seconds"),
-        ({"lifetime": float("nan")}, "more than 0 seconds"),
+        ({"above": -1}, r"above=-1\): give whole units of a currency, 0 or more"),
+        ({"above": "5000"}, r"above='5000'\): it should be a valid integer"),
+        ({"revalidate": 1}, r"revalidate=1\): it should be a valid boolean"),
+        ({"lifetime": 0.0}, r"Approval\(lifetime=0.0\): give seconds, more than 0"),
+        ({"lifetime": float("nan")}, r"lifetime=nan\): it should be a finite number"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any], words: str) -> None:

@@ -208,11 +208,11 @@ def test_a_plain_function_is_a_policy_too() -> None:
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda: Exponential(base=-1.0), "base is -1.0"),
-        (lambda: FullJitter(cap=math.nan), "cap is nan"),
-        (lambda: Exponential(cap=math.inf), "cap is inf"),
-        (lambda: Fixed(seconds=math.inf), "seconds is inf"),
-        (lambda: Immediate(max_attempts=0), "max_attempts is 0"),
+        (lambda: Exponential(base=-1.0), r"Exponential\(base=-1.0\): give seconds, 0 or more"),
+        (lambda: FullJitter(cap=math.nan), r"FullJitter\(cap=nan\): it should be a finite number"),
+        (lambda: Exponential(cap=math.inf), r"cap=inf"),
+        (lambda: Fixed(seconds=math.inf), r"Fixed\(seconds=inf\)"),
+        (lambda: Immediate(max_attempts=0), r"Immediate\(max_attempts=0\): give sends in all"),
         (lambda: Immediate().delay(-1, random.Random(1)), "attempt is -1"),
     ],
 )

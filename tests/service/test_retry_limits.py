@@ -418,7 +418,7 @@ def test_a_design_takes_a_limit_as_its_retry_policy_and_limits_are_equal_to_thei
         (lambda: Budget(3), "Budget\\(3\\): give a retry policy"),  # type: ignore[arg-type]
         (lambda: Budget(FullJitter(), cost=-1), r"Budget\(cost=-1\)"),
         (lambda: Budget(Deadline(Budget(FullJitter()), 1.0)), "paid twice"),
-        (lambda: ReadRetry(attempts=0), "max_attempts is 0"),
+        (lambda: ReadRetry(attempts=0), r"ReadRetry\(attempts=0\): give a whole number"),
         (lambda: ask(FullJitter(), -1), "attempt is -1"),
     ],
 )

@@ -54,7 +54,6 @@ def test_a_ready_scenario_needs_no_arguments_and_knows_its_name(
             {"submissions": (Submission("intent-1", instance="worker-1"),)},
             "goes to 'worker-1'; there are backend-1",
         ),
-        ({"backends": 0}, "goes to 'backend-1'; there are"),
     ],
 )
 def test_a_scenario_that_names_what_is_not_there_is_refused(
@@ -62,6 +61,30 @@ def test_a_scenario_that_names_what_is_not_there_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=rf"Scenario 'mine': .*{words}"):
         Scenario(name="mine", **slots)
+
+
+@pytest.mark.parametrize(
+    ("slots", "words"),
+    [
+        ({"backends": 0}, r"Scenario\(backends=0\): give a whole number, 1 or more"),
+        ({"consent_above": -1}, r"Scenario\(consent_above=-1\): give whole units"),
+        ({"agent": 3}, r"Scenario\(agent=3\): it should be an instance of AgentSettings"),
+        ({"intents": "intent-1"}, r"Scenario\(intents='intent-1'\): it should be a valid tuple"),
+        ({"name": None}, r"Scenario\(name=None\): it should be a valid string"),
+    ],
+)
+def test_an_attribute_of_another_kind_is_refused(slots: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Scenario(**slots)
+
+
+def test_lists_and_sets_are_taken_for_what_they_mean() -> None:
+    intents, submissions = [Intent("intent-1")], [Submission("intent-1")]
+    mine = Scenario(intents=intents, submissions=submissions, poison={"intent-1"})  # type: ignore[arg-type]
+    assert mine == Scenario(
+        intents=tuple(intents), submissions=tuple(submissions), poison=frozenset({"intent-1"})
+    )
+    assert hash(mine)
 
 
 def test_but_checks_as_well() -> None:

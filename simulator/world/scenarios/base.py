@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Self
 
+from simulator.service.checks import fits_its_types, needs, whole
 from simulator.service.schemas import EXPONENTS, Session, ToolCall
-from simulator.world.checks import needs, whole
 from simulator.world.settings import (
     AgentSettings,
     ApproverSettings,
@@ -48,6 +48,7 @@ class BaseScenario:
     workers: int = 2
 
     def __post_init__(self) -> None:
+        fits_its_types(self)
         orders = {(order.tenant_id, order.id) for order in self.orders}
         intents = {intent.id for intent in self.intents}
         if len(intents) < len(self.intents):
@@ -63,7 +64,10 @@ class BaseScenario:
                     f"Scenario {self.name!r}: intent id {intent.id!r} is shorter than the 8 "
                     "characters that the lesson's schema asks for."
                 )
-        needs(self, "workers", whole(self.workers, 1), "a whole number, 1 or more")
+        for name in ("backends", "workers"):
+            needs(self, name, whole(getattr(self, name), 1), "a whole number, 1 or more")
+        above = whole(self.consent_above, 0)
+        needs(self, "consent_above", above, "whole units of a currency, 0 or more")
         needs(self, "intents", bool(self.intents), "at least one intent")
         instances = {f"backend-{number + 1}" for number in range(self.backends)}
         for submission in self.submissions:
