@@ -24,10 +24,10 @@ from simulator.experiments.replay import (
 )
 from simulator.experiments.run import Run
 from simulator.experiments.verdict import INVARIANTS, Verdict, judge
+from simulator.service.checks import whole
 from simulator.service.design import Design
 from simulator.service.outbox import Outbox
 from simulator.service.payment import PROVIDER_TIMEOUT
-from simulator.service.checks import whole
 from simulator.world.faults import (
     CALL_PLACES,
     KINDS,

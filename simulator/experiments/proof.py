@@ -16,8 +16,8 @@ from tqdm import tqdm
 from simulator.experiments.explore import Exploration, try_plan, wanted_kinds
 from simulator.experiments.jobs import Row, run_jobs
 from simulator.experiments.replay import check_design, check_scenario, replay
-from simulator.service.design import Design
 from simulator.service.checks import whole
+from simulator.service.design import Design
 from simulator.world.faults import Fault
 from simulator.world.scenario import Scenario
 

@@ -22,12 +22,12 @@ from simulator.experiments.jobs import Row, run_jobs
 from simulator.experiments.replay import check_design, check_scenario, store
 from simulator.experiments.simulate import world_seed
 from simulator.experiments.statistics import Rate, rate_interval
+from simulator.service.checks import whole
 from simulator.service.design import Design
 from simulator.service.designs import SAFE
 from simulator.service.keys import NoKey
 from simulator.service.operations import FINAL
 from simulator.service.recovery import AskThenSend, Blind, NoRecovery
-from simulator.service.checks import whole
 from simulator.world.database import Store, read
 from simulator.world.faults import Chance, Plan, Rates
 from simulator.world.scenario import ProviderSettings, Scenario

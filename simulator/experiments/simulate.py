@@ -12,8 +12,8 @@ from simulator.experiments.replay import check_design, check_scenario, store
 from simulator.experiments.run import Run
 from simulator.experiments.statistics import rate_interval
 from simulator.experiments.verdict import INVARIANTS, judge
-from simulator.service.design import Design
 from simulator.service.checks import whole
+from simulator.service.design import Design
 from simulator.world.faults import Chance, Rates
 from simulator.world.scenario import Scenario
 from simulator.world.world import World
