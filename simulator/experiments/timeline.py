@@ -83,6 +83,7 @@ def draw(
     trace: Sequence[Event],
     *,
     title: str | None = None,
+    note: str = "",
     intents: Mapping[str, str] | None = None,
     detail: str = "story",
 ) -> CourseFigure:
@@ -91,12 +92,13 @@ def draw(
     Args:
         trace: the history, in the order of its events.
         title: above the picture.
+        note: a sentence below the title, and at the end of the caption: what went wrong.
         intents: a short name for every intent's id, written at its payments. By default,
             and only if there are several, the id if it is short, else "refund 1" and so on.
         detail: "story" leaves out what other rows imply; "all" gives every event a row.
 
     Returns:
-        A figure that pyplot knows nothing of; its `caption` is `describe(trace)`.
+        A figure that pyplot knows nothing of; its `caption` is `describe(trace)`, and the note.
 
     Raises:
         ValueError: `detail` is neither "story" nor "all".
@@ -106,20 +108,22 @@ def draw(
         replace(row, text=printable(row.text), small=printable(row.small)) for row in picture.rows
     )
     with course_style():
-        figure = _Sheet(replace(picture, rows=rows), printable(title or "")).paint()
-    figure.caption = describe(trace)
+        sheet = _Sheet(replace(picture, rows=rows), printable(title or ""), printable(note))
+        figure = sheet.paint()
+    figure.caption = f"{describe(trace)} {note}".strip()
     return figure
 
 
 class _Sheet:
     """One picture in the making. Coordinates are points; x runs right, y runs down."""
 
-    def __init__(self, picture: Picture, title: str) -> None:
+    def __init__(self, picture: Picture, title: str, note: str) -> None:
         self.picture = picture
         self.x = {name: GUTTER + (n + 0.5) * PITCH for n, name in enumerate(picture.lanes)}
         self.width = GUTTER + max(len(self.x), 3) * PITCH + EDGE
         self.title = wrap(title, self.width - 2 * EDGE, LOUD, True) if title else []
-        self.head = EDGE + len(self.title) * 26 + 18
+        self.note = wrap(note, self.width - 2 * EDGE, BODY, True) if note else []
+        self.head = EDGE + len(self.title) * 26 + len(self.note) * LINE + (22 if note else 18)
         self.words = [self._words(row) for row in picture.rows]
         self.tops: list[float] = []
         self.breaks: list[tuple[float, int]] = []
@@ -207,6 +211,9 @@ class _Sheet:
         self.pen = Pen(axes, GUTTER - 4, self.width - EDGE)
         for n, line in enumerate(self.title):
             self.pen.text(EDGE, EDGE + 12 + 26 * n, line, size=LOUD, bold=True)
+        for n, line in enumerate(self.note):
+            y = EDGE + 26 * len(self.title) + LINE * (n + 0.5)
+            self.pen.text(EDGE, y, line, bold=True)
         self._lanes()
         for y, gap in self.breaks:
             self._time(y, f"+ {rough(gap)}", color=CARE, bold=True)

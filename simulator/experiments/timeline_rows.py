@@ -29,6 +29,9 @@ LANES = (
 )
 """From left to right: a refund travels from the customer to the provider."""
 
+ISSUE_REFUND = "tool.issue_refund"
+"""The call of the agent that asks for money."""
+
 LATE = 1_000_000
 """Microseconds on the way from which on a message counts as late and gets a row at its end."""
 
@@ -107,9 +110,14 @@ class Picture:
 
 
 def lanes_of(trace: Sequence[Event]) -> tuple[str, ...]:
-    """Return the processes that occur, in the order of the lanes; unknown ones come last."""
+    """Return the processes that occur, in the order of the lanes; unknown ones come last.
+
+    Where a refund was asked for, the provider has a lane though it be empty: nothing was paid.
+    """
     seen = dict.fromkeys(event.process for event in trace)
     seen |= dict.fromkeys(event.peer for event in trace if event.kind in _PEERS and event.peer)
+    if any(event.what == ISSUE_REFUND and event.kind == "request" for event in trace):
+        seen["provider"] = None
     known = [name for name in LANES if name in seen]
     return (*known, *(name for name in seen if name not in LANES))
 

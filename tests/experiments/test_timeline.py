@@ -162,6 +162,13 @@ def test_only_lanes_that_occur_are_drawn_and_in_the_order_of_a_refunds_way() -> 
     )
 
 
+def test_a_provider_that_was_never_reached_by_a_refund_has_an_empty_lane() -> None:
+    fault = faults.crash("backend-1:provider.refund", when="before_send")
+    trace = replay(designs.RESERVED, faults=[fault]).trace
+    assert "provider" not in {name for event in trace for name in (event.process, event.peer)}
+    assert arrange(trace).lanes == ("customer", "agent", "backend-1", "database", "provider")
+
+
 def test_a_process_that_nobody_foresaw_gets_the_last_lane() -> None:
     trace = Script().note("auditor", "note", text="looks").note("agent", "note", text="x").trace
     assert arrange(trace).lanes == ("agent", "auditor")
@@ -463,7 +470,8 @@ def test_real_histories_with_every_sort_of_fault_can_be_read(
 ) -> None:
     second = faults.crash("provider.refund", nth=2)
     run = replay(designs.SAFE, Scenario.double_click(), [fault, second], heal=heal)
-    assert troubles(draw(run.trace, title=run.headline)) == []
+    note = "What went wrong: a note that takes more than one line. " * 3
+    assert troubles(draw(run.trace, title=run.headline, note=note)) == []
 
 
 names = st.sampled_from((*LANES, "somebody-else"))
