@@ -68,7 +68,9 @@ def examine(*, kernel: bool = True) -> Iterator[Finding]:
     for requirement in requirements():
         yield package(requirement)
     if kernel:
-        yield jupyter_kernel()
+        with profile_elsewhere():
+            found = jupyter_kernel()
+        yield found
     yield writable(Path.cwd())
     yield optional(
         "Chromium",
@@ -136,6 +138,20 @@ def _numbers(version: str) -> tuple[int, ...]:
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)
+
+
+@contextlib.contextmanager
+def profile_elsewhere() -> Iterator[None]:
+    """Lets IPython keep its profile and history in a folder that is removed, not at home."""
+    before = os.environ.get("IPYTHONDIR")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.environ["IPYTHONDIR"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["IPYTHONDIR"]
+            if before is not None:
+                os.environ["IPYTHONDIR"] = before
 
 
 def jupyter_kernel(name: str = "python3") -> Finding:
