@@ -10,15 +10,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pandas as pd
 import pytest
 
-from simulator.cli import cli, ladder, main
+from simulator.cli import cli, history, ladder, main
 from simulator.cli.words import DESIGN, FAULT, RATE, designs_by_name, rates_of, scenarios_by_name
-from simulator.experiments import doctor
+from simulator.experiments import doctor, timeline
 from simulator.experiments.explore import faults_at
 from simulator.experiments.replay import replay
 from simulator.experiments.simulate import simulate
+from simulator.experiments.verdict import INVARIANTS, Verdict
 from simulator.service import designs
 from simulator.world import faults
 from simulator.world.scenario import Scenario
@@ -80,6 +82,54 @@ def test_every_command_has_help_with_examples(call: Call, command: str) -> None:
     result = call(command, "--help")
     assert result.code == 0
     assert f"python -m simulator {command}" in result.out
+
+
+def test_help_of_replay_says_what_every_scenario_and_every_fault_is(call: Call) -> None:
+    said = " ".join(call("replay", "--help").out.split())
+    assert " double_click The customer clicks twice, 50 ms apart; two instances get" in said
+    assert (
+        " lose_response The request arrives and is carried out; its answer never arrives." in said
+    )
+    for name in (*scenarios_by_name(), *faults.KINDS):
+        assert re.search(rf" {name} [A-Z]", said), name
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("explore", ["designs", "scenarios", "faults"]),
+        ("simulate", ["designs", "scenarios", "faults"]),
+        ("sweep", ["designs", "faults"]),
+        ("resolve", ["designs", "faults"]),
+        ("crashes", ["designs", "scenarios"]),
+        ("proof", ["scenarios"]),
+    ],
+)
+def test_helps_name_what_can_be_named_and_say_where_it_is_explained(
+    call: Call, command: str, named: list[str]
+) -> None:
+    _, names = call(command, "--help").out.split("Names:")
+    assert re.findall(r"^  (\w+)  +\w", names, re.M) == named
+    assert names.endswith("What they mean: python -m simulator replay --help\n")
+
+
+def test_every_option_of_every_command_is_explained() -> None:
+    live = cli.commands["live"]
+    assert isinstance(live, click.Group)
+    for name, command in [*cli.commands.items(), *live.commands.items()]:
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert option.help, f"{name} {option.name}"
+
+
+def test_pictures_by_default_need_no_folder_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    live = cli.commands["live"]
+    assert isinstance(live, click.Group)
+    (picture,) = (each for each in live.commands["rates"].params if each.name == "picture")
+    assert picture.type.convert(picture.default, picture, None) == Path(str(picture.default))
 
 
 def examples() -> list[str]:
@@ -281,6 +331,29 @@ def test_replay_draws_into_a_file(call: Call, tmp_path: Path, suffix: str) -> No
     assert (tmp_path / f"history{suffix}").read_bytes().startswith(begins[suffix])
 
 
+def test_a_picture_says_in_words_what_went_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    drawn = []
+    draw = timeline.draw
+    monkeypatch.setattr(timeline, "draw", lambda *a, **k: drawn.append(draw(*a, **k)) or drawn[-1])
+    for loses in ([faults.lose_response("provider.refund")], []):
+        history.draw(replay(designs.NAIVE, faults=loses), tmp_path / "a.png")
+    wrong, right = (
+        " ".join(text.get_text() for text in figure.axes[0].texts[:3]) for figure in drawn
+    )
+    assert "seed 0 What went wrong: paid more than once; more given back than was cap" in wrong
+    assert "seed 0 Nothing went wrong." in right
+    assert str(drawn[0]).endswith("our books and the provider's differ.")
+
+
+def test_every_invariant_has_its_words_for_a_picture() -> None:
+    assert tuple(history.IN_SHORT) == INVARIANTS
+    assert history.went_wrong(Verdict(["stuck", "lost_refund"])) == (
+        "What went wrong: never paid though owed; never finished."
+    )
+
+
 def test_explore_prints_the_smallest_counterexample(call: Call) -> None:
     result = call("explore", "NAIVE", "--max-faults", "1")
     assert result.code == 0
@@ -413,6 +486,16 @@ def test_every_bad_finding_has_its_advice(finding: doctor.Finding) -> None:
     assert finding.state == "bad"
     assert finding.advice
     assert "\n" not in str(finding)
+
+
+def test_the_doctor_leaves_nothing_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("IPYTHONDIR", raising=False)
+    found = [finding for finding in doctor.examine() if finding.about == "Jupyter kernel"]
+    assert [finding.state for finding in found] == ["good"]
+    assert "IPYTHONDIR" not in os.environ
+    assert [str(path) for path in tmp_path.rglob("*") if not path.is_dir()] == []
+    assert not (tmp_path / ".ipython").exists()
 
 
 def test_what_only_some_things_need_is_no_failure() -> None:

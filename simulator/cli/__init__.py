@@ -1,4 +1,4 @@
-"""The command line: `python -m simulator`.
+"""The command line: `python3 start.py`, or `python -m simulator`.
 
 What a command needs is imported inside it, so that `--help` is there at once.
 """
@@ -20,7 +20,17 @@ from simulator.cli.resolve import resolve
 from simulator.cli.storm import storm
 from simulator.cli.sweep import sweep
 from simulator.cli.tables import ablations, crashes, proof
-from simulator.cli.words import DESIGN, FAULT, KIND, RATE, SCENARIO, rates_of
+from simulator.cli.words import (
+    DESIGN,
+    FAULT,
+    KIND,
+    RATE,
+    SCENARIO,
+    Listing,
+    examples,
+    program,
+    rates_of,
+)
 
 if TYPE_CHECKING:
     from simulator.service.design import Design
@@ -28,31 +38,6 @@ if TYPE_CHECKING:
     from simulator.world.scenario import Scenario
 
 __all__ = ["main"]
-
-
-class Listing(click.Command):
-    """A command whose help ends with the names that can be used."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Adds the names to the examples."""
-        from simulator.cli.words import fault_kinds, scenarios_by_name
-        from simulator.service import designs
-
-        super().format_epilog(ctx, formatter)
-        with formatter.section("Names"):
-            formatter.write_dl(
-                [
-                    ("designs", ", ".join(design.name for design in designs.LADDER)),
-                    ("", f'or "SAFE without X", where X is {", ".join(designs.ablations())}'),
-                    ("scenarios", ", ".join(scenarios_by_name())),
-                    ("faults", ", ".join(fault_kinds())),
-                ]
-            )
-
-
-def examples(*lines: str) -> str:
-    """An epilog that click does not re-wrap."""
-    return "\b\nExamples:\n" + "\n".join(f"  python -m simulator {line}" for line in lines)
 
 
 design = click.argument("design", type=DESIGN)
@@ -106,6 +91,7 @@ def demo(out: Path, refunds: int, seed: int) -> None:
 @cli.command(
     short_help="One history, with the faults that you name.",
     cls=Listing,
+    explained=True,
     epilog=examples(
         "replay NAIVE --fault lose_response:provider.refund",
         "replay SAFE -s double_click -f crash:worker-1:provider.refund:after_send",
@@ -121,8 +107,9 @@ def demo(out: Path, refunds: int, seed: int) -> None:
     type=FAULT,
     multiple=True,
     help="kind:step or kind:process:step, then, if need be, :2 for the second time, "
-    ":after_send for the place, :40s for how long; or as histories print it. May be given "
-    "more than once.",
+    ":after_send for the place, :40s for how long; or as histories print it. Steps are what "
+    "histories show: tool.issue_refund, begin, provider.refund, finish; more with some designs. "
+    "May be given more than once.",
 )
 @seed
 @heal
@@ -223,7 +210,8 @@ def explore(
     "rates",
     type=RATE,
     multiple=True,
-    help="Probability of one kind of fault at each message or step (repeatable).",
+    help="Probability of one kind of fault, at each message between service and provider, or, "
+    "with --every, at each message and step (repeatable).",
 )
 @click.option(
     "--every",
@@ -236,7 +224,7 @@ def explore(
     default=10_000,
     show_default=True,
     type=click.IntRange(1),
-    help="How many, each in a world of its own.",
+    help="How many refunds, each in a world of its own.",
 )
 @click.option("--seed", default=1, show_default=True, help="Equal seeds, equal figures.")
 @click.option(
@@ -282,7 +270,7 @@ def simulate(
     help="Whether a Jupyter kernel is started to see that it starts.",
 )
 def doctor(kernel: bool) -> None:
-    """Is everything here that the course needs? One line a finding."""
+    """Is everything here that the course needs? One line a finding. Changes nothing."""
     from simulator.experiments.doctor import examine
 
     well = True
@@ -318,7 +306,7 @@ def mistakes_explained() -> Iterator[None]:
 def main() -> None:
     """Runs the command line: a mistake is one sentence on stderr, and exit code 2."""
     try:
-        code = cli.main(prog_name="python -m simulator", standalone_mode=False)
+        code = cli.main(prog_name=program(), standalone_mode=False)
     except click.ClickException as error:
         click.echo(error.format_message(), err=True)
         code = error.exit_code

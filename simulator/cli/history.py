@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from simulator.experiments.run import Run
+    from simulator.experiments.verdict import Verdict
 
-__all__ = ["PICTURE", "draw", "show"]
+__all__ = ["PICTURE", "draw", "show", "went_wrong"]
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -41,6 +42,30 @@ class _Picture(click.Path):
 PICTURE = _Picture()
 
 
+#: What each invariant's name means where there is room for a few words only.
+IN_SHORT = {
+    "double_refund": "paid more than once",
+    "over_refund": "more given back than was captured",
+    "unauthorized_refund": "paid without the right for it",
+    "unapproved_refund": "done without a person's consent",
+    "conflict_ignored": "a request with another payload not refused",
+    "illegal_transition": "a change of state that must not be",
+    "false_answer": "the customer told what is not true",
+    "lost_refund": "never paid though owed",
+    "untold": "the customer not told how it ended",
+    "stuck": "never finished",
+    "needless_task": "a human asked without need",
+    "books_differ": "our books and the provider's differ",
+    "audit_gap": "something missing in the audit log",
+}
+
+
+def went_wrong(verdict: Verdict) -> str:
+    """A verdict as a sentence for a picture."""
+    said = [words for name, words in IN_SHORT.items() if name in verdict]
+    return f"What went wrong: {'; '.join(said)}." if said else "Nothing went wrong."
+
+
 def show(run: Run, picture: Path | None) -> None:
     """Prints a history, and draws it if that is wanted.
 
@@ -66,7 +91,7 @@ def draw(run: Run, path: Path) -> None:
     """Draws a history as a space-time diagram into a file (.png, .svg or .pdf)."""
     from simulator.experiments.style import course_style, png
 
-    figure = run.timeline(title=run.headline)
+    figure = run.timeline(title=run.headline, note=went_wrong(run.verdict))
     if path.suffix.lower() == ".png":
         path.write_bytes(png(figure))
     else:

@@ -7,12 +7,15 @@ from pathlib import Path
 import click
 
 from simulator.cli.history import PICTURE
-from simulator.live.command import database_option, live, url_of
+from simulator.cli.words import examples
+from simulator.live.command import EXAMPLES, database_option, live, url_of
 
 __all__ = ["live"]
 
+live.epilog = examples(*EXAMPLES)
 
-@live.command()
+
+@live.command(short_help="What the simulator predicts, beside what is measured.")
 @database_option
 @click.option(
     "--refunds",
@@ -28,11 +31,11 @@ __all__ = ["live"]
     type=click.FloatRange(0.1, 50),
     help="Seconds of the service in one of the wall's clock.",
 )
-@click.option("--seed", default=1, show_default=True)
+@click.option("--seed", default=1, show_default=True, help="Of all luck.")
 @click.option(
     "--picture",
     type=PICTURE,
-    default="out/simulated-and-measured.png",
+    default="simulated-and-measured.png",
     show_default=True,
     help="Draw the figure into this file.",
 )
@@ -54,6 +57,5 @@ def rates(database: str, refunds: int, speed: float, seed: int, picture: Path) -
             say=lambda line: click.echo(line),
         )
     figure = simulated_and_measured(frame)
-    picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture)
     click.echo(f"\n{figure}\nDrawn into {picture}.")

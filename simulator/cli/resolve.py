@@ -9,7 +9,7 @@ import click
 
 from simulator.cli.history import PICTURE
 from simulator.cli.storm import csv, jobs, keep, quiet
-from simulator.cli.words import DESIGN, RATE, rates_of
+from simulator.cli.words import DESIGN, RATE, Listing, examples, rates_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,12 +27,15 @@ LOOKUPS = {
 
 @click.command(
     "resolve",
+    cls=Listing,
+    names=("designs", "faults"),
     short_help="How soon unknown outcomes are resolved, how often wrongly.",
-    epilog="\b\nExamples:\n"
-    "  python -m simulator resolve\n"
-    "  python -m simulator resolve --rate delay_request=0.2 --refunds 10000\n"
-    '  python -m simulator resolve SAFE "SAFE without provider key" --lookup missing\n'
-    "  python -m simulator resolve --picture out/resolved.png",
+    epilog=examples(
+        "resolve",
+        "resolve --rate delay_request=0.2 --refunds 10000",
+        'resolve SAFE "SAFE without provider key" --lookup missing',
+        "resolve --picture resolved.png",
+    ),
 )
 @click.argument("designs", nargs=-1, type=DESIGN)
 @click.option(
@@ -54,7 +57,13 @@ LOOKUPS = {
     help="When the provider can be asked: at once, after a minute, never (slow: some designs "
     "then ask for a week). May be given more than once. Default: exact and lagging.",
 )
-@click.option("--refunds", default=1_000, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--refunds",
+    default=1_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How many of each design with each look-up.",
+)
 @click.option("--seed", default=1, show_default=True, help="Equal seeds, equal figures.")
 @click.option(
     "--picture", type=PICTURE, help="Draw the share resolved over time (.png, .svg or .pdf)."

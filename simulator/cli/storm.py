@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from simulator.cli.words import examples
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -44,10 +46,11 @@ quiet = click.option("--quiet", "-q", is_flag=True, help="No bar on stderr.")
 
 @click.command(
     "storm",
-    epilog="\b\nExamples:\n"
-    "  python -m simulator storm\n"
-    "  python -m simulator storm --retry lesson --retry full --outage 300 --attempts 0\n"
-    "  python -m simulator storm --clients 10000 --capacity 1250 --seeds 100 --keep out/storms",
+    epilog=examples(
+        "storm",
+        "storm --retry lesson --retry full --outage 300 --attempts 0",
+        "storm --clients 10000 --capacity 1250 --seeds 100 --keep out/storms",
+    ),
 )
 @click.option(
     "--retry",
@@ -55,14 +58,23 @@ quiet = click.option("--quiet", "-q", is_flag=True, help="No bar on stderr.")
     "names",
     type=click.Choice(POLICY_NAMES),
     multiple=True,
-    help="A way to retry; may be given more than once. Default: all eight.",
+    help="A way to retry; may be given more than once. Default: all eight. The last three wait "
+    "at random (jitter); lesson is the formula of lesson 16.11, with its faults.",
 )
-@click.option("--clients", default=1_000, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--clients",
+    default=1_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How many want a refund, one each.",
+)
 @click.option("--capacity", default=125.0, show_default=True, help="Refunds/s the provider can do.")
 @click.option("--outage", default=10.0, show_default=True, help="Seconds it is down at first.")
 @click.option("--timeout", default=1.0, show_default=True, help="Seconds a client waits.")
-@click.option("--base", default=1.0, show_default=True, help="First ceiling of the delay, s.")
-@click.option("--cap", default=30.0, show_default=True, help="Longest delay, s.")
+@click.option(
+    "--base", default=1.0, show_default=True, help="Seconds of the first delay, or its upper limit."
+)
+@click.option("--cap", default=30.0, show_default=True, help="Seconds of the longest delay.")
 @click.option(
     "--attempts",
     default=12,
@@ -70,13 +82,27 @@ quiet = click.option("--quiet", "-q", is_flag=True, help="No bar on stderr.")
     type=click.IntRange(0),
     help="Sends in all, the first included; 0 = no limit.",
 )
-@click.option("--layers", default=1, show_default=True, type=click.IntRange(1, 6))
-@click.option("--queue", type=click.IntRange(0), help="Requests that may wait; default: any.")
+@click.option(
+    "--layers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 6),
+    help="Callers above each other that all retry in this way: their sends multiply.",
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(0),
+    help="Requests that may wait at the provider; default: any number.",
+)
 @click.option("--shed", is_flag=True, help="Drop requests whose client no longer waits.")
 @click.option("--key", is_flag=True, help="Clients send an idempotency key.")
 @click.option("--horizon", default=900.0, show_default=True, help="Seconds until the run ends.")
-@click.option("--seeds", default=10, show_default=True, type=click.IntRange(1), help="Runs each.")
-@click.option("--seed", default=1, show_default=True, help="The first one.")
+@click.option(
+    "--seeds", default=10, show_default=True, type=click.IntRange(1), help="Runs of each way."
+)
+@click.option(
+    "--seed", default=1, show_default=True, help="The first run's; the others count on from it."
+)
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simulator.cli.storm import csv, jobs, keep, quiet
-from simulator.cli.words import DESIGN, fault_kinds, suggestion
+from simulator.cli.words import DESIGN, Listing, examples, fault_kinds, suggestion
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from simulator.service.design import Design
     from simulator.world.faults import Rates
 
-__all__ = ["sweep"]
+__all__ = ["never_broken", "sweep"]
 
 
 class _RateValues(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2 or later
@@ -45,9 +48,12 @@ class _RateValues(click.ParamType):  # type: ignore[type-arg] # generic since cl
 
 @click.command(
     "sweep",
-    epilog="\b\nExamples:\n"
-    "  python -m simulator sweep NAIVE SAFE --rate lose_response=0,0.01,0.1\n"
-    "  python -m simulator sweep --rate crash=0.01 --refunds 100000 --keep out/sweep",
+    cls=Listing,
+    names=("designs", "faults"),
+    epilog=examples(
+        "sweep NAIVE SAFE --rate lose_response=0,0.01,0.1",
+        "sweep --rate crash=0.01 --refunds 100000 --keep out/sweep",
+    ),
 )
 @click.argument("designs", nargs=-1, type=DESIGN)
 @click.option(
@@ -57,11 +63,20 @@ class _RateValues(click.ParamType):  # type: ignore[type-arg] # generic since cl
     type=_RateValues(),
     multiple=True,
     required=True,
-    help="Probabilities of a fault; several kinds are combined, each with each.",
+    help="Probabilities of a fault, at each message between service and provider; several "
+    "kinds are combined, each with each.",
 )
-@click.option("--refunds", default=1_000, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--refunds",
+    default=1_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How many of each design at each rate.",
+)
 @click.option("--seed", default=1, show_default=True, help="Equal seeds, equal figures.")
-@click.option("--all", "everything", is_flag=True, help="Print rows without a violation, too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Print the rows of what was never broken, too."
+)
 @jobs
 @keep
 @csv
@@ -93,10 +108,37 @@ def sweep(
     if csv is not None:
         frame.to_csv(csv, index=False)
     shown = frame if everything else frame[frame["count"] > 0]
-    if shown.empty:
-        click.echo(f"No invariant was broken in {refunds:,} refunds of each design.")
-    else:
-        click.echo(shown.drop(columns=["refunds", "seed"]).to_string(index=False))
+    if not shown.empty:
+        click.echo(shown.drop(columns=["refunds", "seed"]).to_string(index=False) + "\n")
+    for sentence in never_broken(frame):
+        click.echo(textwrap.fill(sentence, 96, subsequent_indent="    "))
+
+
+def never_broken(frame: DataFrame) -> Iterator[str]:
+    """For each design of a sweep's table, in a sentence, what it never broke at any of the rates.
+
+    No violation in n refunds is not none at all: the sentence has the upper end of the interval
+    (Wilson, 95 %), which is the same for each rate.
+    """
+    for design, rows in frame.groupby("design", sort=False):
+        counts = rows.groupby("outcome", sort=False)["count"].sum()
+        never = [str(outcome) for outcome, count in counts.items() if not count]
+        if not never:
+            yield f"{design} broke every invariant at some rate."
+            continue
+        rates = len(rows) // len(counts)
+        refunds = int(rows["refunds"].iloc[0])
+        high = float(rows.loc[rows["count"] == 0, "high"].max())
+        what = (
+            f"no invariant ({', '.join(never)})"
+            if len(never) == len(counts)
+            else f"none of {', '.join(never)}"
+        )
+        yield (
+            f"{design} broke {what} in {refunds:,} refunds"
+            f"{f' at each of {rates} rates' if rates > 1 else ''}: each in "
+            f"{100 * high:.2g} % of them at most (95 % confidence)."
+        )
 
 
 def grid(rates: Iterable[tuple[str, tuple[float, ...]]]) -> list[Rates]:

@@ -16,7 +16,16 @@ import click
 
 from simulator.cli.history import PICTURE
 from simulator.cli.storm import csv, jobs
-from simulator.cli.words import DESIGN, SCENARIO, scenarios_by_name, suggestion
+from simulator.cli.words import (
+    DESIGN,
+    MODULE,
+    SCENARIO,
+    Listing,
+    examples,
+    program,
+    scenarios_by_name,
+    suggestion,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,17 +39,19 @@ __all__ = ["ablations", "crashes", "proof"]
 
 @click.command(
     "ablations",
-    epilog="\b\nExamples:\n"
-    "  python -m simulator ablations\n"
-    '  python -m simulator ablations --row "fencing token" --row lease\n'
-    "  python -m simulator ablations --csv ablations.csv --picture ablations.png",
+    epilog=examples(
+        "ablations",
+        'ablations --row "fencing token" --row lease',
+        "ablations --csv ablations.csv --picture ablations.png",
+    ),
 )
 @click.option(
     "--row",
     "names",
     metavar="SAFEGUARD",
     multiple=True,
-    help="Only the rows of this safeguard (repeatable).",
+    help="Only the rows of this safeguard (repeatable); without --row all are shown, with "
+    "their names.",
 )
 @jobs
 @csv
@@ -73,7 +84,8 @@ def ablations(names: tuple[str, ...], jobs: int, csv: Path | None, picture: Path
     if not names:
         click.echo("\nThese spare the provider, not the money; a storm shows them:")
         for shown in SHOWN_BY_STORMS:
-            click.echo(f"  {shown.safeguard}: {shown.shows}\n    {shown.command}")
+            command = shown.command.replace(MODULE, program())
+            click.echo(f"  {shown.safeguard}: {shown.shows}\n    {command}")
     if csv is not None:
         table.to_csv(csv, index=False)
     if picture is not None:
@@ -114,10 +126,13 @@ def _said(record: Mapping[Any, Any]) -> str:
 
 @click.command(
     "crashes",
-    epilog="\b\nExamples:\n"
-    "  python -m simulator crashes\n"
-    "  python -m simulator crashes --scenario two_partial_refunds --design RESERVED\n"
-    "  python -m simulator crashes --csv crashes.csv --picture crashes.png",
+    cls=Listing,
+    names=("designs", "scenarios"),
+    epilog=examples(
+        "crashes",
+        "crashes --scenario two_partial_refunds --design RESERVED",
+        "crashes --csv crashes.csv --picture crashes.png",
+    ),
 )
 @click.option(
     "--scenario", "-s", type=SCENARIO, default="one_refund", show_default=True, help="The setting."
@@ -199,11 +214,14 @@ def _draw(figures: Mapping[str, Figure], path: Path) -> None:
 
 @click.command(
     "proof",
-    epilog="\b\nExamples:\n"
-    "  python -m simulator proof --max-faults 1\n"
-    "  python -m simulator proof\n"
-    "  python -m simulator proof --max-faults 3 -s one_refund -s double_click \\\n"
-    "      -s two_partial_refunds -s resubmitted_elsewhere",
+    cls=Listing,
+    names=("scenarios",),
+    epilog=examples(
+        "proof --max-faults 1",
+        "proof",
+        "proof --max-faults 3 -s one_refund -s double_click \\\n"
+        "      -s two_partial_refunds -s resubmitted_elsewhere",
+    ),
 )
 @click.option(
     "--max-faults",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,87 @@ __all__ = [
     "DESIGN",
     "FAULT",
     "KIND",
+    "MODULE",
     "RATE",
     "SCENARIO",
+    "Listing",
     "designs_by_name",
+    "examples",
+    "program",
     "rates_of",
     "scenarios_by_name",
     "suggestion",
 ]
+
+
+MODULE = "python -m simulator"
+"""How the command line is started without start.py."""
+
+
+def program() -> str:
+    """What people write before a command: start.py says so to whoever comes through it."""
+    return os.environ.get("REFUND_COURSE_COMMAND", MODULE)
+
+
+def examples(*lines: str) -> str:
+    """An epilog of commands, each in the way that the reader came, that click does not re-wrap."""
+    return "\b\nExamples:\n" + "\n".join(f"  {program()} {line}" for line in lines)
+
+
+class Listing(click.Command):
+    """A command whose help ends with the names that can be used.
+
+    Args:
+        names: which: of "designs", "scenarios" and "faults".
+        explained: also say of scenarios and faults what they are.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        names: Sequence[str] = ("designs", "scenarios", "faults"),
+        explained: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.names = names
+        self.explained = explained
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Adds the names to the examples."""
+        from simulator.service import designs
+        from simulator.world import faults
+
+        super().format_epilog(ctx, formatter)
+        scenarios = scenarios_by_name()
+        kinds = {kind: getattr(faults, kind) for kind in fault_kinds()}
+        rows: list[tuple[str, str]] = []
+        if "designs" in self.names:
+            rows += [
+                ("designs", ", ".join(design.name for design in designs.LADDER)),
+                ("", f'or "SAFE without X", where X is {"; ".join(designs.ablations())}'),
+            ]
+        for name, meant in (("scenarios", scenarios), ("faults", kinds)):
+            if name in self.names and not self.explained:
+                rows.append((name, ", ".join(meant)))
+        with formatter.section("Names"):
+            formatter.write_dl(rows)
+        if not self.explained:
+            formatter.write_paragraph()
+            formatter.write_text(f"What they mean: {program()} replay --help")
+            return
+        for title, meant in (("Scenarios", scenarios), ("Faults", kinds)):
+            with formatter.section(title):
+                formatter.write_dl([(name, _first_sentence(made)) for name, made in meant.items()])
+        formatter.write_paragraph()
+        formatter.write_text(f"What each design tries, and how it fails: {program()} demo")
+
+
+def _first_sentence(made: Callable[..., Any]) -> str:
+    """What the docstring says first, without marks of code."""
+    said = " ".join((made.__doc__ or "").split())
+    said = said.replace("`seconds`", "some seconds").replace("`", "")
+    return said.split(". ")[0].rstrip(".") + "."
 
 
 def designs_by_name() -> dict[str, Design]:

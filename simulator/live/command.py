@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-__all__ = ["live"]
+__all__ = ["EXAMPLES", "database_option", "live", "url_of"]
 
 
 database_option = click.option(
@@ -42,12 +42,10 @@ EXAMPLES = (
     "live --design NAIVE --kills 0 --loss 0.2",
     "live interleavings",
 )
+"""Commands for the help, which says before each how the command line is started."""
 
 
-@click.group(
-    invoke_without_command=True,
-    epilog="\b\nExamples:\n" + "\n".join(f"  python -m simulator {line}" for line in EXAMPLES),
-)
+@click.group(invoke_without_command=True)
 @database_option
 @click.option(
     "--refunds", default=200, show_default=True, type=click.IntRange(1, 100_000), help="How many."
@@ -156,7 +154,7 @@ def live(
         context.exit(1)
 
 
-@live.command()
+@live.command(short_help="Two transactions, their statements in every order.")
 @click.option(
     "--database",
     "-d",

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from simulator.cli.storm import storm
-from simulator.cli.sweep import sweep
+from simulator.cli.sweep import never_broken, sweep
+from simulator.experiments.verdict import INVARIANTS
 
 QUICK = ["--clients", "50", "--seeds", "2", "--jobs", "1", "--quiet"]
 
@@ -68,14 +70,38 @@ def test_sweep_prints_what_was_broken() -> None:
     arguments = ["NAIVE", "safe", "-r", "lose_response=0,0.5", "--refunds", "20"]
     result = CliRunner().invoke(sweep, [*arguments, "--jobs", "1", "--quiet"])
     assert result.exit_code == 0, result.output
-    assert "double_refund" in result.stdout
-    assert "SAFE" not in result.stdout
+    table, _ = result.stdout.split("\n\n")
+    assert "double_refund" in table
+    assert "SAFE" not in table
 
 
-def test_sweep_says_when_nothing_was_broken() -> None:
+def test_sweep_says_of_each_design_what_it_never_broke_and_how_often_that_may_be_at_most() -> None:
+    arguments = ["NAIVE", "safe", "-r", "lose_response=0,0.5", "--refunds", "20"]
+    result = CliRunner().invoke(sweep, [*arguments, "--jobs", "1", "--quiet"])
+    _, said = result.stdout.split("\n\n")
+    naive, safe = " ".join(said.split()).split(" SAFE broke ")
+    assert naive.startswith("NAIVE broke none of ")
+    assert "lost_refund" in naive
+    assert "double_refund" not in naive
+    # Wilson: z^2 / (n + z^2) with z = 1.96 and n = 20 is 0.161.
+    ending = "in 20 refunds at each of 2 rates: each in 16 % of them at most (95 % confidence)."
+    assert naive.endswith(ending)
+    assert safe == f"no invariant ({', '.join(INVARIANTS)}) {ending}"
+
+
+def test_sweep_needs_no_table_when_nothing_was_broken() -> None:
     arguments = ["SAFE", "-r", "lose_response=0.5", "--refunds", "5", "--jobs", "1", "--quiet"]
     result = CliRunner().invoke(sweep, arguments)
-    assert "No invariant was broken in 5 refunds of each design." in result.stdout
+    assert result.stdout.startswith("SAFE broke no invariant (double_refund, ")
+    assert " in 5 refunds: each in 43 % of them at most" in " ".join(result.stdout.split())
+
+
+def test_sweep_has_a_word_for_a_design_that_broke_everything() -> None:
+    rows = [
+        {"design": "NAIVE", "outcome": name, "count": 1, "rate": 1.0, "high": 1.0, "refunds": 1}
+        for name in INVARIANTS
+    ]
+    assert list(never_broken(pd.DataFrame(rows))) == ["NAIVE broke every invariant at some rate."]
 
 
 @pytest.mark.parametrize(

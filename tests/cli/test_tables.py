@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from simulator.cli import cli
 from simulator.cli.words import scenarios_by_name
-from simulator.experiments import proof
+from simulator.experiments import ablation, proof
 from simulator.experiments.ablation import ABLATIONS, SHOWN_BY_STORMS
 from simulator.experiments.explore import Exploration
 from simulator.service import designs
@@ -32,6 +32,16 @@ def test_ablations_prints_every_row_and_what_only_a_storm_shows() -> None:
     assert f"{len(ABLATIONS)} rows: as expected." in result.output
     for shown in SHOWN_BY_STORMS:
         assert f"  {shown.safeguard}: {shown.shows}\n    {shown.command}\n" in result.output
+
+
+def test_ablations_names_storms_as_the_command_line_was_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REFUND_COURSE_COMMAND", "py start.py")
+    monkeypatch.setattr(ablation, "ABLATIONS", ABLATIONS[:1])
+    result = call("ablations")
+    assert "\n    py start.py storm --retry " in result.output
+    assert "python -m" not in result.output
 
 
 def test_ablations_prints_the_rows_of_the_safeguards_that_are_named() -> None:
