@@ -5,19 +5,21 @@
     python3 start.py lab           the lessons, in JupyterLab
     python3 start.py test          lint, types, notebooks, unit and property tests
     python3 start.py build         make the notebooks anew from their sources in solutions/
-    python3 start.py doctor        is everything here that is needed?
+    python3 start.py doctor        is everything here that is needed? Only looks
 
 The commands of `python -m simulator` work here too: replay, explore, simulate,
 sweep, ablations, crashes, proof, resolve, storm, live. What follows the command is passed on:
 `python3 start.py demo --help`.
 
-The first start installs what requirements.lock names into .venv beside this file (about a
-minute, 900 MB). An active conda or virtual environment that has the packages is used as it is.
+The first start of any but doctor installs what requirements.lock names into .venv beside this
+file (about a minute, 900 MB). An active conda or virtual environment that has the packages is
+used as it is. On Windows write py for python3.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import hashlib
 import importlib.util
@@ -25,6 +27,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -33,10 +36,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 MINIMUM = (3, 11)
+
+#: How this file is started, and the variable that tells the commands so, for their helps.
+FRONT_DOOR = "py start.py" if os.name == "nt" else "python3 start.py"
+FRONT_DOOR_VARIABLE = "REFUND_COURSE_COMMAND"
 
 #: Commands of the simulator's own command line, and the extras each needs.
 SIMULATOR: dict[str, tuple[str, ...]] = {
@@ -213,6 +221,37 @@ def state(root: Path = ROOT) -> str:
     return "ready" if has == wanted(root) else "outdated"
 
 
+def why_not(now: str, root: Path = ROOT) -> str:
+    """In a sentence, why nothing can run in a .venv that is in the state `now`, and what to do."""
+    install = f"{FRONT_DOOR} demo"
+    venv = root / ".venv"
+    if now == "missing":
+        return (
+            f"Not set up yet: run {install} (it installs into {venv}, once: about a minute, "
+            "900 MB)."
+        )
+    if now == "foreign":
+        return f"{venv} was not made by start.py. {install} adds to it what is missing."
+    anew = f"{install} makes it anew (about a minute, 900 MB)."
+    if (venv / "unfinished").exists():
+        return f"The installation into {venv} was cut off. {anew}"
+    if not venv_python(venv).exists():
+        return f"The Python that {venv} was made with is gone. {anew}"
+    tag, _, folder = (venv / "stamp").read_text("utf-8").splitlines()[0].partition(" ")
+    if folder != str(root):
+        return f"{venv} was made in another folder, {folder}, and moved. {anew}"
+    this = ".".join(map(str, sys.version_info[:3]))
+    digits = re.fullmatch(r"cpython-(\d)(\d+)", tag)
+    if not digits:
+        return f"{venv} was made with another Python ({tag}) than this {this}. {anew}"
+    maker = f"{digits[1]}.{digits[2]}"
+    same = f"py -{maker}" if os.name == "nt" else f"python{maker}"
+    return (
+        f"{venv} was made with Python {maker}, and this is {this}. Start with that one: "
+        f"{same} start.py doctor. Or go over to this one: {anew}"
+    )
+
+
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """Lets one start at a time install; a second one waits."""
@@ -286,7 +325,8 @@ def fill_venv(now: str) -> None:
     show_progress("  compiling")
     # What pip would do on one core, here on all; tests of the packages are left out.
     compiled = ["-m", "compileall", "-q", "-j", "0", "-x", r"[/\\]tests?[/\\]", str(VENV)]
-    subprocess.call([str(venv_python()), *compiled], stdout=subprocess.DEVNULL)
+    with child([str(venv_python()), *compiled], stdout=subprocess.DEVNULL):
+        pass
     show_progress("")
 
 
@@ -303,6 +343,62 @@ def check_foreign() -> None:
         )
 
 
+@contextlib.contextmanager
+def child(command: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A process that does not outlive this one: it has ended when the block is left.
+
+    A SIGTERM to this process goes on to the child, and when that has ended this one ends. A
+    Ctrl-C reaches both by itself; the child has `PATIENCE` seconds to end as it likes.
+
+    Raises:
+        SystemExit: there was a SIGTERM.
+    """
+    process: subprocess.Popen[Any] | None = None
+    ended = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal ended
+        ended = True
+        if process is not None:
+            process.terminate()
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        process = subprocess.Popen(command, **options)
+        try:
+            if ended:
+                process.terminate()
+            yield process
+            process.wait()
+        except KeyboardInterrupt:
+            end_softly(process)
+            raise
+        finally:
+            if process.stdout is not None:
+                process.stdout.close()
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if ended:
+        raise SystemExit(128 + signal.SIGTERM)
+
+
+#: Seconds that a child has, after a Ctrl-C, to end as it likes.
+PATIENCE = 10.0
+
+
+def end_softly(process: subprocess.Popen[Any]) -> None:
+    """Waits until a process that had a Ctrl-C has ended; one that takes too long is told to."""
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+        process.wait(PATIENCE)
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+            process.wait(PATIENCE)
+
+
 def install(what: str, command: list[str]) -> None:
     """Runs a step of the installation; what goes wrong becomes a sentence.
 
@@ -314,7 +410,7 @@ def install(what: str, command: list[str]) -> None:
     environment["PYTHONUTF8"] = "1"
     lines: list[str] = []
     fetched = 0
-    with subprocess.Popen(
+    with child(
         command,
         cwd=str(ROOT),
         env=environment,
@@ -441,8 +537,12 @@ def environment_for(python: Path, own: bool) -> dict[str, str]:
     return environment
 
 
-def choose_python(extras: Sequence[str]) -> tuple[Path, bool]:
-    """The Python that has what is needed, and whether it is that of .venv, made if need be."""
+def choose_python(extras: Sequence[str], *, look_only: bool = False) -> tuple[Path, bool]:
+    """The Python that has what is needed, and whether it is that of .venv, made if need be.
+
+    Raises:
+        Stop: it would have to be made, and `look_only`.
+    """
     active = active_environment()
     if active:
         missing = lacking(requirements(extras))
@@ -450,7 +550,12 @@ def choose_python(extras: Sequence[str]) -> tuple[Path, bool]:
             return Path(sys.executable), False
         few = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if missing[4:] else "")
         say(f"The active {active} lacks {few}; .venv is used instead.")
-    if state() != "ready":
+    now = state()
+    if look_only and now == "outdated":
+        say(f".venv is not up to date with the project's files; {FRONT_DOOR} demo brings it there.")
+    elif look_only and now != "ready":
+        raise Stop(why_not(now))
+    elif now != "ready":
         with alone():
             make_venv()
     return venv_python(), True
@@ -467,13 +572,48 @@ def hand_over(command: list[str], environment: dict[str, str], folder: Path | No
 
 
 def run(command: list[str], environment: dict[str, str]) -> int:
-    """Runs a command to its end, and leaves Ctrl-C to it."""
-    process = subprocess.Popen(command, env=environment)
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            continue
+    """Runs a command to its end; its exit code."""
+    with child(command, env=environment) as process:
+        pass
+    return int(process.returncode)
+
+
+#: Options of pytest after which a path may follow: these take no value of their own.
+FLAGS = re.compile(
+    r"-[xvqsl]+|--(lf|last-failed|ff|failed-first|nf|new-first|sw|stepwise|pdb|co|collect-only"
+    r"|exitfirst|verbose|quiet|showlocals|no-header|no-summary|no-cov)|--[a-z-]+=.*|-[nkmrpc].+"
+)
+
+
+def missing_paths(arguments: Sequence[str], root: Path = ROOT) -> list[str]:
+    """The paths among pytest's arguments that are not there.
+
+    What follows an option that may take a value is left to pytest.
+    """
+    missing = []
+    before = ""
+    for argument in arguments:
+        if not argument.startswith(("-", "@")) and (
+            not before.startswith("-") or FLAGS.fullmatch(before)
+        ):
+            path = argument.partition("::")[0]
+            if not (root / path).exists():
+                missing.append(path)
+        before = argument
+    return missing
+
+
+def no_such_path(path: str, root: Path = ROOT) -> str:
+    """What to say of a path that `test` was given and that is not there."""
+    known = {file.name: file for file in (root / "tests").rglob("test_*.py")}
+    near = difflib.get_close_matches(Path(path).name, known, n=1, cutoff=0.75)
+    hint = f" Did you mean {known[near[0]].relative_to(root).as_posix()}?" if near else ""
+    where = "" if Path(path).is_absolute() else f" in {root}"
+    return f"There is no {path!r}{where}.{hint}"
+
+
+#: What pytest's exit codes mean, where "FAILED" alone would mislead.
+ENDINGS = {4: "pytest could not use what it was given", 5: "no test was found"}
 
 
 def test_steps(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -497,13 +637,29 @@ def test(python: Path, environment: dict[str, str], arguments: Sequence[str]) ->
     for name, module in test_steps(arguments):
         print(f"\n--- {name}: python -m {' '.join(module)}", flush=True)
         began = time.monotonic()
-        code = subprocess.call([str(python), "-m", *module], env=environment)
+        code = run([str(python), "-m", *module], environment)
         summary.append((name, code, time.monotonic() - began))
     print()
     for name, code, seconds in summary:
-        outcome = "passed" if code == 0 else f"FAILED (exit code {code})"
+        why = ENDINGS.get(code) if name == "tests" else None
+        outcome = "passed" if code == 0 else f"FAILED ({why or f'exit code {code}'})"
         print(f"{name:10} {outcome}, {seconds:.0f} s")
     return 1 if any(code for _, code, _ in summary) else 0
+
+
+#: Helps of the commands that pass on all they are given to a program with a help of its own.
+HELPS = {
+    "test": f"""Usage: {FRONT_DOOR} test [PYTEST OPTIONS]
+
+Lint, format, types, then every test and notebook. What follows is given to pytest:
+    {FRONT_DOOR} test tests/test_cli.py -k fault""",
+    "lab": f"""Usage: {FRONT_DOOR} lab [JUPYTERLAB OPTIONS]
+
+Opens the lessons in JupyterLab, in your browser, at the one where you stopped. Ctrl+C here
+closes it. What follows is given to JupyterLab:
+    {FRONT_DOOR} lab --no-browser --port 9999
+    {FRONT_DOOR} lab --help-all          all its options""",
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -520,19 +676,23 @@ def main(arguments: Sequence[str]) -> int:
     if command not in known:
         say(f"There is no command {command!r}. Choose one of: {', '.join(known)}.")
         return 2
-    if command == "test" and rest and rest[0] in ("-h", "--help"):
-        print(
-            "Usage: python3 start.py test [PYTEST OPTIONS]\n\n"
-            "Lint, format, types, then every test and notebook. What follows is given to pytest:\n"
-            "    python3 start.py test tests/test_cli.py -k fault"
-        )
+    if command in HELPS and rest and rest[0] in ("-h", "--help"):
+        print(HELPS[command])
         return 0
+    missing = missing_paths(rest) if command == "test" else []
+    if missing:
+        say("\n".join(map(no_such_path, missing)))
+        return 2
     try:
         extras = {**SIMULATOR, **{name: extra for name, (_, extra) in LESSONS.items()}}
-        python, own = choose_python(extras.get(command, ("all",)))
+        doctor = command == "doctor"
+        python, own = choose_python(extras.get(command, ("all",)), look_only=doctor)
         environment = environment_for(python, own)
         if command == "test":
             return test(python, environment, rest)
+        environment[FRONT_DOOR_VARIABLE] = FRONT_DOOR
+        if doctor:  # it changes nothing: not even compiled files are left
+            environment["PYTHONDONTWRITEBYTECODE"] = "1"
         if command in LESSONS:
             module = LESSONS[command][0]
             return hand_over([str(python), "-m", module, *rest], environment, ROOT)
@@ -552,7 +712,8 @@ def entry() -> NoReturn:
     try:
         code = main(sys.argv[1:])
     except KeyboardInterrupt:
-        say("\nStopped. If it was installing, the next start begins that anew.")
+        unfinished = (VENV / "unfinished").exists()
+        say("\nStopped." + (" The next start installs anew." if unfinished else ""))
         code = 130
     sys.exit(code)
 

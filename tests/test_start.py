@@ -8,8 +8,11 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -84,6 +87,93 @@ def test_the_script_can_be_read_by_a_python_that_is_too_old_to_run_it() -> None:
 def test_the_oldest_python_is_the_one_of_pyproject() -> None:
     assert 'requires-python = ">=3.11"' in (ROOT / "pyproject.toml").read_text("utf-8")
     assert start.MINIMUM == (3, 11)
+
+
+# --- doctor only looks -----------------------------------------------------------------------
+
+
+def without_environment(
+    folder: Path, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs start.py as a Python that belongs to no environment, whatever runs these tests."""
+    code = "import runpy, sys; sys.prefix = sys.base_prefix; sys.argv = sys.argv[1:]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    return subprocess.run(
+        [sys.executable, "-c", code, str(folder / "start.py"), *arguments],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def contents(folder: Path) -> dict[str, tuple[int, str]]:
+    """Every file and folder below, with when it was changed and what is in it."""
+    return {
+        str(path.relative_to(folder)): (
+            path.lstat().st_mtime_ns,
+            path.read_text("utf-8", errors="replace") if path.is_file() else "",
+        )
+        for path in folder.rglob("*")
+    }
+
+
+def of_another_python(venv: Path) -> None:
+    stamp = venv / "stamp"
+    stamp.write_text(stamp.read_text().replace(sys.implementation.cache_tag or "", "cpython-399"))
+
+
+def of_another_implementation(venv: Path) -> None:
+    stamp = venv / "stamp"
+    stamp.write_text(stamp.read_text().replace(sys.implementation.cache_tag or "", "pypy311-pp73"))
+
+
+def moved(venv: Path) -> None:
+    stamp = venv / "stamp"
+    stamp.write_text(stamp.read_text().replace(str(venv.parent), "/home/a/elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("happened", "said"),
+    [
+        (shutil.rmtree, "Not set up yet: run python3 start.py demo"),
+        (of_another_python, "was made with Python 3.99, and this is 3."),
+        (of_another_implementation, "was made with another Python (pypy311-pp73) than this 3."),
+        (moved, "was made in another folder, /home/a/elsewhere, and moved."),
+        (lambda venv: (venv / "unfinished").touch(), "was cut off. python3 start.py demo makes"),
+        (lambda venv: start.venv_python(venv).unlink(), "was made with is gone. python3 start.py"),
+        (lambda venv: (venv / "stamp").unlink(), "was not made by start.py. python3 start.py demo"),
+    ],
+)
+@pytest.mark.skipif(os.name != "posix", reason="Windows says py for python3")
+def test_doctor_says_why_a_venv_will_not_do_and_changes_nothing(
+    installed: Path, happened: Callable[[Path], object], said: str
+) -> None:
+    happened(installed / ".venv")
+    before = contents(installed)
+    result = without_environment(installed, "doctor")
+    assert contents(installed) == before
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.returncode == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a script stands for the environment's Python")
+def test_doctor_looks_at_a_venv_that_is_not_up_to_date_and_changes_nothing(
+    installed: Path,
+) -> None:
+    python = start.venv_python(installed / ".venv")
+    python.write_text("#!/bin/sh\necho looked at: $@, written: $PYTHONDONTWRITEBYTECODE\n")
+    python.chmod(0o755)
+    with open(installed / "pyproject.toml", "a") as file:
+        file.write("\n# changed\n")
+    before = contents(installed)
+    result = without_environment(installed, "doctor", "--no-kernel", PYTHONDONTWRITEBYTECODE="")
+    assert contents(installed) == before
+    said = ".venv is not up to date with the project's files; python3 start.py demo brings it there"
+    assert said in result.stderr
+    assert result.stdout == "looked at: -P -m simulator doctor --no-kernel, written: 1\n"
 
 
 # --- is .venv as it should be? ---------------------------------------------------------------
@@ -353,16 +443,7 @@ def test_without_a_network_it_says_so_and_begins_anew_next_time(project: Path) -
     offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_NO_CACHE_DIR": "1"}
     offline |= {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
     # An active environment with the packages would do without a network.
-    code = "import runpy, sys; sys.prefix = sys.base_prefix; sys.argv = sys.argv[1:]; "
-    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    result = subprocess.run(
-        [sys.executable, "-c", code, str(project / "start.py"), "demo"],
-        env={**os.environ, **offline},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    result = without_environment(project, "demo", **offline)
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith("The package index can't be reached.")
     assert "Traceback" not in result.stderr
@@ -379,7 +460,7 @@ def test_every_step_runs_and_one_failure_is_enough(
     codes = iter([0, 1, 0])
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(start, "test_steps", lambda arguments: steps)
-    monkeypatch.setattr(subprocess, "call", lambda command, env: next(codes))
+    monkeypatch.setattr(start, "run", lambda command, environment: next(codes))
     assert start.test(Path("python"), {}, []) == 1
     summary = [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[-3:]]
     assert summary == [
@@ -406,3 +487,141 @@ def test_help_of_test_says_what_it_does_and_runs_nothing() -> None:
     )
     assert done.stdout.startswith("Usage: python3 start.py test [PYTEST OPTIONS]")
     assert "---" not in done.stdout
+
+
+def test_a_test_that_is_not_there_is_said_so_before_anything_is_run(installed: Path) -> None:
+    (installed / "tests" / "cli").mkdir(parents=True)
+    (installed / "tests" / "cli" / "test_tables.py").touch()
+    given = ["tests/test_table.py::test_a", "-x", "tests/cli/test_tables.py", "elsewhere"]
+    result = run(installed, "test", *given)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        f"There is no 'tests/test_table.py' in {installed}. Did you mean tests/cli/test_tables.py?",
+        f"There is no 'elsewhere' in {installed}.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("-k fault", []),
+        ("-m slow --durations 5", []),
+        ("--junitxml out/report.xml tests", []),
+        ("start.py::test_a[x/y]", []),
+        ("-xvs nowhere", ["nowhere"]),
+        ("--lf -n2 nowhere", ["nowhere"]),
+        ("-k fault nowhere/a.py::b", ["nowhere/a.py"]),
+    ],
+)
+def test_only_what_can_be_a_path_is_looked_for(line: str, missing: list[str]) -> None:
+    assert start.missing_paths(line.split()) == missing
+
+
+def test_no_test_found_is_said_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(start, "test_steps", lambda arguments: [("tests", ["pytest"])])
+    monkeypatch.setattr(start, "run", lambda command, environment: 5)
+    assert start.test(Path("python"), {}, []) == 1
+    assert "tests      FAILED (no test was found), " in capsys.readouterr().out
+
+
+# --- helps, and the way back to the front door -----------------------------------------------
+
+
+def front_door(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(ROOT, *arguments, COLUMNS="100")
+
+
+@pytest.mark.parametrize("command", ["replay", "sweep", "proof", "live", "build"])
+@pytest.mark.skipif(os.name != "posix", reason="Windows says py for python3")
+def test_helps_name_the_program_as_it_was_started(command: str) -> None:
+    result = front_door(command, "--help")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"Usage: python3 start.py {command} [OPTIONS]")
+    assert "python -m" not in result.stdout
+
+
+def test_help_of_lab_is_short_and_starts_nothing(project: Path) -> None:
+    result = run(project, "lab", "--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"Usage: {start.FRONT_DOOR} lab [JUPYTERLAB OPTIONS]")
+    assert not (project / ".venv").exists()
+
+
+# --- whoever ends start.py ends what it started ------------------------------------------------
+
+CHILD = """
+import signal, sys, time
+def end(*_):
+    print("child ends", flush=True)
+    time.sleep(0.3)
+    print("child has ended", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+signal.signal(signal.SIGINT, end)
+print("child is there", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+@pytest.mark.parametrize(
+    ("ending", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
+)
+def test_a_signal_ends_what_was_started_and_waits_for_it(
+    tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
+    (tmp_path / "child.py").write_text(CHILD)
+    (tmp_path / "begin.py").write_text(
+        "import runpy, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's job ignores it
+        f"start = runpy.run_path({str(ROOT / 'start.py')!r}, run_name='start')\n"
+        "def main(arguments):\n"
+        "    return start['run']([sys.executable, *arguments], None)\n"
+        "start['entry'].__globals__['main'] = main\n"
+        "start['entry']()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "begin.py"), str(tmp_path / "child.py")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "child is there\n"
+    if ending == signal.SIGINT:
+        os.killpg(process.pid, ending)  # as a terminal does
+    else:
+        process.send_signal(ending)
+    said, _ = process.communicate(timeout=30)
+    assert said.startswith("child ends\nchild has ended\n")
+    assert "Traceback" not in said
+    assert process.returncode == code
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+def test_ending_the_start_ends_the_lab(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with open(log, "w") as file:
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "start.py"), "lab", "--no-browser", "--port", "0"],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "HOME": str(tmp_path), "REFUND_COURSE_PROGRESS": str(tmp_path)},
+        )
+    address = None
+    while address is None and process.poll() is None:
+        time.sleep(0.1)
+        address = re.search(r"http://127\.0\.0\.1:\d+/", log.read_text())
+    assert address is not None, log.read_text()
+    urllib.request.urlopen(f"{address[0]}api", timeout=20)
+    process.terminate()
+    process.wait(timeout=30)
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(f"{address[0]}api", timeout=20)
+    assert "Traceback" not in log.read_text()

@@ -230,4 +230,5 @@ def main(names: tuple[str, ...], check: bool) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    door = os.environ.get("REFUND_COURSE_COMMAND")  # start.py says how it is called itself
+    main(prog_name=f"{door} build" if door else None)

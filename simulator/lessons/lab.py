@@ -27,6 +27,7 @@ def command(options: Sequence[str] = (), notebooks: Path = NOTEBOOKS) -> list[st
     made = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={notebooks}"]
     # Not the file as an argument: then the address that is printed would not lead to it.
     made.append(f"--LabApp.default_url=/lab/tree/{next_lesson().file}.ipynb")
+    made.append("--ServerApp.answer_yes=True")  # else one Ctrl+C would only ask whether it is meant
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         made.append("--allow-root")
     return [*made, *options]
@@ -45,12 +46,20 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def main(options: Sequence[str]) -> int:
-    """Run the lab until it is closed; its exit code."""
+    """Run the lab until it is closed; its exit code.
+
+    On POSIX this process becomes the lab, so that whoever ends the one ends the other.
+    """
     print(f"JupyterLab opens at lesson {next_lesson().number}. Ctrl+C here closes it.", flush=True)
-    try:
-        return subprocess.run(command(options), env=environment(os.environ)).returncode
-    except KeyboardInterrupt:
-        return 0
+    made, variables = command(options), environment(os.environ)
+    if os.name == "posix":
+        os.execve(made[0], made, variables)
+    process = subprocess.Popen(made, env=variables)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:  # the lab had it too, and closes
+            continue
 
 
 if __name__ == "__main__":

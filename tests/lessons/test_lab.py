@@ -20,6 +20,10 @@ def test_what_else_is_given_is_passed_on() -> None:
     assert lab.command(["--no-browser", "--port=9999"])[-2:] == ["--no-browser", "--port=9999"]
 
 
+def test_one_ctrl_c_closes_it_without_a_question() -> None:
+    assert "--ServerApp.answer_yes=True" in lab.command()
+
+
 @pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
 def test_only_root_is_allowed_as_root(
     user: int, allowed: bool, monkeypatch: pytest.MonkeyPatch
