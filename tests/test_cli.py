@@ -221,7 +221,7 @@ def test_a_fault_that_finds_no_step_is_not_passed_over(call: Call) -> None:
     assert result.code == 2
     assert result.out == ""
     result = call("replay", "NAIVE", "-f", "lose_response:provider.refund:7")
-    assert "There is no step 'provider.refund', time 7: it was taken 1 times." in result.err
+    assert "There is no step 'provider.refund', time 7: it was taken 1 time." in result.err
     assert result.code == 0
 
 
@@ -364,7 +364,7 @@ def test_explore_prints_the_smallest_counterexample(call: Call) -> None:
 def test_explore_says_when_there_is_nothing_to_show(call: Call) -> None:
     result = call("explore", "SAFE", "-k", "0", "--picture", "a.png")
     assert result.out == (
-        "SAFE, one_refund: 1 histories with up to 0 faults, and none broke an invariant.\n"
+        "SAFE, one_refund: 1 history with up to 0 faults, and none broke an invariant.\n"
     )
     assert result.err == "No counterexample, so nothing was drawn.\n"
 

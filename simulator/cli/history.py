@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simulator.cli.words import suggestion
+from simulator.experiments.words import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +78,7 @@ def show(run: Run, picture: Path | None) -> None:
     for fault in run.unstruck:
         times = steps.count(fault.step)
         unknown = unknown or not times
-        hint = f"it was taken {times} times." if times else suggestion(fault.step, steps)
+        hint = f"it was taken {counted(times, 'time')}." if times else suggestion(fault.step, steps)
         click.echo(f"There is no step {fault.step!r}, time {fault.nth}: {hint}", err=True)
     if unknown:
         raise click.exceptions.Exit(2)

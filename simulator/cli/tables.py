@@ -26,6 +26,7 @@ from simulator.cli.words import (
     scenarios_by_name,
     suggestion,
 )
+from simulator.experiments.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +102,7 @@ def _said(record: Mapping[Any, Any]) -> str:
     """A row of the ablation table in two lines, or three."""
     missing = [record["safeguard"], *filter(None, record["covered_by"].split(", "))]
     histories = record["histories"]
-    tried = "1 history" if histories == 1 else f"{histories:,} histories"
+    tried = counted(histories, "history")
     lines = [
         f"{'as expected' if record['as_expected'] else 'WRONG':11}  "
         f"without {' and '.join(missing)}, {record['scenario']} ({tried})"

@@ -24,6 +24,7 @@ from simulator.experiments.replay import (
 )
 from simulator.experiments.run import Run
 from simulator.experiments.verdict import INVARIANTS, Verdict, judge
+from simulator.experiments.words import counted
 from simulator.service.checks import whole
 from simulator.service.design import Design
 from simulator.service.outbox import Outbox
@@ -69,9 +70,10 @@ class Exploration:
     complete: bool = False
 
     def __str__(self) -> str:
-        head = f"{self.design.name}, {self.scenario.name}: {self.schedules:,} histories"
+        head = f"{self.design.name}, {self.scenario.name}: {counted(self.schedules, 'history')}"
         if self.counterexample is None:
-            return f"{head} with up to {self.max_faults} faults, and none broke an invariant."
+            tried = f"with up to {counted(self.max_faults, 'fault')}"
+            return f"{head} {tried}, and none broke an invariant."
         faults = ", ".join(map(str, self.counterexample.faults)) or "no fault at all"
         return f"{head}. {faults} is enough to break: {self.counterexample.verdict}."
 

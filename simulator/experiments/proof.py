@@ -16,6 +16,7 @@ from tqdm import tqdm
 from simulator.experiments.explore import Exploration, try_plan, wanted_kinds
 from simulator.experiments.jobs import Row, run_jobs
 from simulator.experiments.replay import check_design, check_scenario, replay
+from simulator.experiments.words import counted
 from simulator.service.checks import whole
 from simulator.service.design import Design
 from simulator.world.faults import Fault
@@ -105,7 +106,7 @@ def _read(
         }
         for first in range(0, len(parents), size)
     ]
-    title = f"{found.design.name}, {found.scenario.name}, {count} fault{'s' * (count > 1)}"
+    title = f"{found.design.name}, {found.scenario.name}, {counted(count, 'fault')}"
     bar = tqdm(desc=title, total=len(parents), unit="", delay=2, leave=False, disable=not progress)
     with bar:
         for first in range(0, len(jobs), at_once):

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["clock", "duration", "fault_words", "listing", "money", "quoted", "rough", "sentence"]
+__all__ = [
+    "clock",
+    "counted",
+    "duration",
+    "fault_words",
+    "listing",
+    "money",
+    "quoted",
+    "rough",
+    "sentence",
+]
 
 _SECOND = 1_000_000
 _MINUTE = 60 * _SECOND
@@ -19,6 +29,13 @@ def money(amount: int, *, short: bool = False) -> str:
     if short and not cents:
         return f"{sign}${whole:,}"
     return f"{sign}${whole:,}.{cents:02d}"
+
+
+def counted(number: int, what: str) -> str:
+    """Write how many: "1 fault", "2 faults", "1,200 histories"."""
+    if number == 1:
+        return f"1 {what}"
+    return f"{number:,} {what[:-1] + 'ies' if what.endswith('y') else what + 's'}"
 
 
 def duration(microseconds: int) -> str:

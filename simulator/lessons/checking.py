@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from simulator import explore
+from simulator.experiments.words import counted
 from simulator.lessons import course, hints
 from simulator.lessons.cards import Card, at_once, code, in_notebook
 from simulator.lessons.limit import TooLong, limit
@@ -563,14 +564,14 @@ def _check_policy(exercise: course.PolicyExercise, answer: Any) -> Outcome:
     return _right(
         exercise,
         f"Nothing breaks in {tried:,} histories: that is every one with up to "
-        f"{exercise.max_faults} fault{'s' * (exercise.max_faults != 1)}.",
+        f"{counted(exercise.max_faults, 'fault')}.",
     )
 
 
 def _explain_run(exercise: course.PolicyExercise, run: Run, tried: int) -> Outcome:
     broken = [name for name in exercise.costs if name in run.verdict]
     count = len(run.faults)
-    faults = f"{count} fault{'s' * (count != 1)}" if count else "no fault at all"
+    faults = counted(count, "fault") if count else "no fault at all"
     return _wrong(
         exercise,
         f"I put your policy into a design and tried its histories one by one. Number {tried:,}, "

@@ -137,7 +137,7 @@ def test_proof_prints_a_line_a_scenario() -> None:
     assert result.exit_code == 0, result.output
     first, second = result.output.splitlines()
     assert first.startswith("SAFE, one_refund: 1")
-    assert first.endswith("histories with up to 1 faults, and none broke an invariant.")
+    assert first.endswith("histories with up to 1 fault, and none broke an invariant.")
     assert second.startswith("SAFE, declined: 1")
 
 

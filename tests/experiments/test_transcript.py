@@ -10,7 +10,16 @@ import pytest
 
 from simulator import Scenario, designs, faults, replay
 from simulator.experiments.transcript import MOST_LINES, transcript
-from simulator.experiments.words import clock, duration, fault_words, listing, money, quoted, rough
+from simulator.experiments.words import (
+    clock,
+    counted,
+    duration,
+    fault_words,
+    listing,
+    money,
+    quoted,
+    rough,
+)
 from simulator.world.trace import KINDS, Event
 
 
@@ -171,3 +180,17 @@ def test_lists_and_quotations_are_joined_as_people_do() -> None:
     assert listing(["a"]) == "a"
     assert listing(["a", "b", "c"]) == "a, b and c"
     assert quoted("“hello”") == quoted("hello") == "“hello”"
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "said"),
+    [
+        (0, "fault", "0 faults"),
+        (1, "fault", "1 fault"),
+        (1200, "fault", "1,200 faults"),
+        (1, "history", "1 history"),
+        (2, "history", "2 histories"),
+    ],
+)
+def test_one_is_no_plural(number: int, what: str, said: str) -> None:
+    assert counted(number, what) == said
