@@ -86,7 +86,7 @@ class Facts:
         """Whether nobody could carry out a call for this, whichever was made: it cannot be read,
         the session has no right to it, or the order is not the customer's.
         """
-        return not any(self._doable(call, intent_id) for call in self.calls(intent_id))
+        return not any(self.doable(call, intent_id) for call in self.calls(intent_id))
 
     def calls(self, intent_id: str) -> list[ToolCall]:
         """What the agent calls for this, in its first thoughts."""
@@ -94,7 +94,8 @@ class Facts:
         mine = (each for each in scenario.submissions if each.intent_id == intent_id)
         return [scenario.call(each) for each in mine]
 
-    def _doable(self, call: ToolCall, intent_id: str) -> bool:
+    def doable(self, call: ToolCall, intent_id: str) -> bool:
+        """Whether this is a call for a refund that can be read, and touches what it may."""
         session = self.world.scenario.session(intent_id)
         if TOOLS["issue_refund"].permission not in session.permissions:
             return False
@@ -192,9 +193,11 @@ class Facts:
     def agrees(self, intent: Intent, needed: str) -> bool:
         """Whether a person with the right says yes to this intent, and says it in time.
 
-        Nobody is at fault who was asked, or heard, late because of a fault. Who is never asked,
-        though nothing went wrong, would have agreed.
+        Whoever was told "approved" has agreed. Nobody is at fault who was asked, or heard, late
+        because of a fault. Who is never asked, though nothing went wrong, would have agreed.
         """
+        if any(w.intent_id == intent.id and w.heard == "approved" for w in self.world.decisions):
+            return True
         person, within = self.world.scenario.approver, self.world.scenario.consent_within
         entitled = needed in person.permissions and person.user_id != intent.user_id
         if person.answer(intent.id) != "yes" or not entitled or person.delay >= within:

@@ -130,10 +130,11 @@ def illegal_transition(facts: Facts) -> bool:
 def false_answer(facts: Facts) -> bool:
     """A final statement was untrue when made, or is at the end.
 
-    So is "Payload Mismatch" to a request that only ever came with one payload.
+    So is "Payload Mismatch" to a request that only ever came with one payload, and "Forbidden"
+    to one that is allowed.
     """
     world = facts.world
-    if facts.beside_money.false_word() or _false_conflict(facts):
+    if facts.beside_money.false_word() or _false_no(facts):
         return True
     first_paid: dict[str, int] = {}
     for effect in facts.ours:
@@ -152,13 +153,19 @@ def false_answer(facts: Facts) -> bool:
     return False
 
 
-def _false_conflict(facts: Facts) -> bool:
-    """Whether a request was told that it had come with other details, and all had the same."""
+def _false_no(facts: Facts) -> bool:
+    """Whether a request was told that it had come with other details, and all had the same; or
+    that it is forbidden, and it is not.
+    """
     scenario = facts.world.scenario
     for request, answer in facts.world.backends.answers:
-        if answer.kind != "conflict" or request.call.name != "issue_refund":
+        if request.call.name != "issue_refund":
             continue
         intent = scenario.intent(request.session.intent_id)
+        if answer.code == "forbidden" and facts.doable(request.call, intent.id):
+            return True
+        if answer.kind != "conflict":
+            continue
         calls = [*facts.calls(intent.id), request.call]
         if len({(call.name, _payload(call.arguments, intent)) for call in calls}) == 1:
             return True

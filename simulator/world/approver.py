@@ -73,10 +73,11 @@ class Word:
     Attributes:
         asked, said, answered: when the question was put, when the word was said, and when the
             service had confirmed it (None: it has not).
+        heard: what the service answered: "approved", "rejected", …; "" until then.
         gone: what was cancelled or deleted by the time that it was said, as in `gone_by_now`.
     """
 
-    __slots__ = ("answered", "asked", "entitled", "gone", "intent_id", "said", "yes")
+    __slots__ = ("answered", "asked", "entitled", "gone", "heard", "intent_id", "said", "yes")
 
     def __init__(
         self,
@@ -94,6 +95,7 @@ class Word:
         self.said = said
         self.gone = gone
         self.answered: int | None = None
+        self.heard = ""
 
 
 class DecisionRequest:
@@ -175,5 +177,5 @@ def _answer(rt: VirtualRuntime, world: World, question: Question, approve: bool)
             yield from rt.sleep(min(LONGEST_WAIT, 2.0**attempt))
             continue
         world.answered(question.approval_id, decided.word)
-        word.answered = int(world.clock.now)
+        word.answered, word.heard = int(world.clock.now), decided.word
         return
