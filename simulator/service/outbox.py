@@ -82,8 +82,9 @@ class Outbox:
     Attributes:
         lease: seconds until a claim may be taken over; None: never.
         fence: whether a worker's writes check the claim's token.
-        max_attempts: claims in a row that may end without a result before the row is set
-            aside as a dead letter, with a task for a human; None: it is claimed for ever.
+        max_attempts: claims in a row that may end without a result before the row, whatever
+            its topic, is set aside as a dead letter, with a task for a human; None: it is
+            claimed for ever.
         atomic: whether looking for a row and claiming it are one statement. If not, two workers
             find the same row before either has marked it (case B55).
     """

@@ -359,12 +359,15 @@ class ToolDesk:
 
     def work(self, rounds: int = 6) -> list[Any]:
         """What a worker does with all that is due; the jobs that are not done in our database."""
-        from simulator.service.worker import claim
+        from simulator.service.worker import act, claim, expire
 
+        ours = {"act": act, "expire": expire}
         jobs = []
         for _ in range(rounds):
             job = finished(self.runtime.transact(claim, self.design, [], "worker-1#1", None))
-            if job is not None:
+            if job is not None and job.topic in ours:
+                finished(self.runtime.transact(ours[job.topic], self.design, [], job))
+            elif job is not None:
                 jobs.append(job)
         return jobs
 
