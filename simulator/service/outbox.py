@@ -117,6 +117,8 @@ class Job(NamedTuple):
         too_old: whether the design's horizon is past: nothing may be sent any more.
         overdue: whether it is past by so much that from here on only a person asks; longer where
             the provider has taken the refund on.
+        objection: why a refund must not be sent for the first time; None if nothing speaks
+            against it.
     """
 
     operation: Operation
@@ -129,6 +131,7 @@ class Job(NamedTuple):
     created_at: Any
     too_old: bool = False
     overdue: bool = False
+    objection: str | None = None
 
     @property
     def accepted(self) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Message",
     "act",
+    "call_off",
     "claim",
     "consume",
     "expire",
@@ -77,6 +78,9 @@ def work(rt: Runtime, d: Design) -> Steps[None]:
 
 def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Carries out a refund, or asks what became of one that is too old to be sent again."""
+    if job.objection is not None:
+        yield from once(rt, d, call_off, job)
+        return
     unknown = job.tries > 0 or job.expired
     if job.too_old or (unknown and not d.recovery.resends):
         outcome = yield from ask(rt, job.operation)
@@ -192,9 +196,7 @@ def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | N
         return None
     objection = approval.objection(tx, d, operation) if status == "pending" else None
     if objection is not None:
-        fail(tx, d, notes, operation, "pending", objection)
-        release(tx, job, fence=True, again_in=None, done=True)
-        return None
+        return job._replace(objection=objection)
     if status != "processing":
         _move(tx, notes, operation, status, "processing")
     too_old = _too_late(tx, d, job)
@@ -231,6 +233,13 @@ def expire(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -
     """Closes a question that nobody has answered in time and ends its claim, both or neither."""
     if _still_ours(tx, d, job):
         approval.expire(tx, d, Notes(tx, d, later), job.operation)
+
+
+def call_off(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -> None:
+    """Ends a refund that must not be sent any more, and its claim, both or neither."""
+    assert job.objection is not None
+    if _still_ours(tx, d, job):
+        fail(tx, d, Notes(tx, d, later), job.operation, "pending", job.objection)
 
 
 def _still_ours(tx: Transaction, d: Design, job: Job) -> bool:

@@ -25,7 +25,7 @@ from simulator.service.payment import Outcome
 from simulator.service.pipeline import Admitted, Begun, begin, consent, finish, handle
 from simulator.service.recovery import NoRecovery
 from simulator.service.schemas import Session, ToolCall
-from simulator.service.worker import claim, expire
+from simulator.service.worker import call_off, claim, expire
 
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
 OTHER_TENANT = "11111111-2222-4333-8444-555555555555"
@@ -82,9 +82,12 @@ class Counter:
     def claim(self) -> Job | None:
         """What a worker has to carry out now, beside what it does in our own database."""
         job = claim(self.desk, self.design, [], "worker-1#1")
-        if job is None or job.topic != "expire":
+        if job is not None and job.topic == "expire":
+            expire(self.desk, self.design, [], job)
+        elif job is not None and job.objection is not None:
+            call_off(self.desk, self.design, [], job)
+        else:
             return job
-        expire(self.desk, self.design, [], job)
         return None
 
     def sent(self) -> bool:

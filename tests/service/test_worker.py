@@ -29,6 +29,7 @@ from simulator.service.webhooks import Report, receive
 from simulator.service.worker import (
     LOOKS,
     act,
+    call_off,
     claim,
     consume,
     expire,
@@ -585,13 +586,23 @@ STAYS_OPEN = """
     WHEN OLD.requested_by = '{user_id}'
     BEGIN SELECT RAISE(ABORT, 'this question must stay open'); END
 """
-RULES = {"act": KEPT, "expire": STAYS_OPEN}
-OPEN = {"act": "pending", "expire": "awaiting_approval"}
-CARRY_OUT = {"act": act, "expire": expire}
+LOCKED = """
+    CREATE TRIGGER locked BEFORE UPDATE ON orders WHEN OLD.id = 'ORD-1001'
+    BEGIN SELECT RAISE(ABORT, 'this order is locked'); END
+"""
+RULES = {"act": KEPT, "expire": STAYS_OPEN, "refund": LOCKED}
+OPEN = {"act": "pending", "expire": "awaiting_approval", "refund": "pending"}
+CARRY_OUT = {"act": act, "expire": expire, "refund": call_off}
 
 
 def promised(tools: Any, topic: str) -> None:
-    """The deletion of a profile that may go on now, or whose question has expired now."""
+    """The deletion of a profile that may go on now, or whose question has expired now; a refund
+    of an order that has changed since.
+    """
+    if topic == "refund":
+        tools.call("issue_refund", order_id="ORD-1001", amount="200.00")
+        tools.desk.execute("UPDATE orders SET version = version + 1 WHERE id = 'ORD-1001'")
+        return
     tools.call("delete_profile")
     if topic == "act":
         assert tools.decide() == "approved"
@@ -641,7 +652,7 @@ def lone_worker(tools: Any, run: Any) -> list[float]:
             tools.desk.seconds += 5.0
 
 
-@pytest.mark.parametrize("topic", ["act", "expire"])
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
 def test_work_that_the_database_forbids_stops_nobody_and_is_a_humans_in_the_end(
     topic: str, tools: Any, run: Any
 ) -> None:
@@ -654,7 +665,7 @@ def test_work_that_the_database_forbids_stops_nobody_and_is_a_humans_in_the_end(
     assert tools.desk.rows(paid) == [(tools.desk.time(began + 5.0 - tools.desk.seconds),)]
     assert [name for name, _ in tools.runtime.calls] == ["provider.refund", "customer.notify"]
     # And the other is set aside, and a person is asked, once.
-    (operation_id,) = tools.desk.one("SELECT operation_id FROM actions")
+    (operation_id,) = tools.desk.one("SELECT id FROM tool_operations ORDER BY created_at")
     assert tools.desk.rows("SELECT operation_id, topic, reason FROM tasks") == [
         (operation_id, topic, "Claimed 8 times without a result (dead letter).")
     ]
@@ -670,7 +681,7 @@ def test_work_that_the_database_forbids_stops_nobody_and_is_a_humans_in_the_end(
     assert tools.unaudited() == set()
 
 
-@pytest.mark.parametrize("topic", ["act", "expire"])
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
 def test_without_a_limit_work_that_the_database_forbids_is_tried_for_ever_and_stops_nobody(
     topic: str, tools: Any, run: Any
 ) -> None:
@@ -681,7 +692,7 @@ def test_without_a_limit_work_that_the_database_forbids_is_tried_for_ever_and_st
     assert tools.desk.rows("SELECT * FROM tasks") == []
 
 
-@pytest.mark.parametrize("topic", ["act", "expire"])
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
 def test_a_dead_letter_whose_commit_nobody_acknowledged_is_one_question(
     topic: str, tools: Any, run: Any
 ) -> None:
@@ -699,12 +710,16 @@ def test_a_dead_letter_whose_commit_nobody_acknowledged_is_one_question(
 def went_through(tools: Any, topic: str) -> bool:
     """Whether it has come to its end, once, and no entry of the audit log says more."""
     events = tools.events()
-    ended = "processing->succeeded" if topic == "act" else "awaiting_approval->failed"
+    ended = {
+        "act": "processing->succeeded",
+        "expire": "awaiting_approval->failed",
+        "refund": "pending->failed",
+    }[topic]
     left = 2 if topic == "act" else 3
     return events[-1] == ended and len(events) == len({*events}) and tools.profiles() == left
 
 
-@pytest.mark.parametrize("topic", ["act", "expire"])
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
 def test_a_worker_that_dies_between_claim_and_work_takes_nothing_with_it(
     topic: str, tools: Any, run: Any
 ) -> None:
@@ -714,13 +729,13 @@ def test_a_worker_that_dies_between_claim_and_work_takes_nothing_with_it(
     assert Shift(tools.runtime, run, tools.design).claimed().topic == topic
     assert tools.dump(but=["outbox"]) == before
     assert lone_worker(tools, run) == []
-    assert tools.desk.seconds == began + (30.0 if topic == "expire" else 24 * 3600.0)
+    assert tools.desk.seconds == began + (24 * 3600.0 if topic == "act" else 30.0)
     assert went_through(tools, topic)
     assert tools.desk.rows("SELECT * FROM tasks") == []
     assert tools.desk.rows("SELECT * FROM outbox WHERE done_at IS NULL") == []
 
 
-@pytest.mark.parametrize("topic", ["act", "expire"])
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
 @pytest.mark.parametrize("fence", [True, False])
 def test_a_zombie_carries_nothing_out_while_there_is_a_fence(
     fence: bool, topic: str, tools: Any, run: Any
@@ -738,7 +753,7 @@ def test_a_zombie_carries_nothing_out_while_there_is_a_fence(
     assert went_through(tools, topic)
 
 
-@pytest.mark.parametrize("topic", ["act", "expire"])
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
 def test_a_zombie_does_not_carry_out_what_is_a_humans_by_now(
     topic: str, tools: Any, run: Any
 ) -> None:
@@ -753,11 +768,13 @@ def test_a_zombie_does_not_carry_out_what_is_a_humans_by_now(
     assert tools.dump() == before
 
 
-@pytest.mark.parametrize("topic", ["act", "expire"])
+@pytest.mark.parametrize(
+    ("topic", "revalidate"),
+    [("act", True), ("act", False), ("expire", True), ("expire", False), ("refund", True)],
+)
 @pytest.mark.parametrize("fence", [True, False])
-@pytest.mark.parametrize("revalidate", [True, False])
 def test_work_in_our_own_database_that_runs_twice_is_done_once(
-    revalidate: bool, fence: bool, topic: str, tools: Any, run: Any
+    fence: bool, topic: str, revalidate: bool, tools: Any, run: Any
 ) -> None:
     consent = Approval(revalidate=revalidate)
     tools.design = SAFE.but(dispatch=Outbox(fence=fence), approval=consent)
@@ -766,7 +783,7 @@ def test_work_in_our_own_database_that_runs_twice_is_done_once(
     job = work.claimed()
     work.runtime.acks += [CommitUnknown("broken")]
     run(once(work.runtime, work.design, CARRY_OUT[topic], job))
-    assert work.runtime.transactions[-2:] == [topic, topic]
+    assert work.runtime.transactions[-2:] == [CARRY_OUT[topic].__name__] * 2
     assert went_through(tools, topic)
 
 
