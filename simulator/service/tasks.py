@@ -5,8 +5,9 @@ amount; never send it again by hand without having looked.
 
 * "The outcome is unknown …": the provider has it: book it as succeeded. The provider does not:
   wait out its longest delay, look again, then book it as failed, and let the customer ask anew.
-* "Claimed … times without a result (dead letter)": the same; then find out what kills the worker,
-  for the row waits until somebody lets it go.
+* "Claimed … times without a result (dead letter)": of a refund, the same; of anything else our own
+  books say whether it was done. Then find out what kills the worker, for the row waits until
+  somebody lets it go.
 * "The provider refused: it looks like a duplicate": nothing was paid. Compare it with the refund
   that it is like; if both are owed, pay by hand, book it, and tell the customer.
 * "It was booked as …, and the provider answers (or reports) …": trust the provider's ledger,

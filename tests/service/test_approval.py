@@ -25,7 +25,7 @@ from simulator.service.payment import Outcome
 from simulator.service.pipeline import Admitted, Begun, begin, consent, finish, handle
 from simulator.service.recovery import NoRecovery
 from simulator.service.schemas import Session, ToolCall
-from simulator.service.worker import claim
+from simulator.service.worker import call_off, claim, expire
 
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
 OTHER_TENANT = "11111111-2222-4333-8444-555555555555"
@@ -80,7 +80,15 @@ class Counter:
         return decide(self.desk, self.design, [], decision, who)
 
     def claim(self) -> Job | None:
-        return claim(self.desk, self.design, [], "worker-1#1")
+        """What a worker has to carry out now, beside what it does in our own database."""
+        job = claim(self.desk, self.design, [], "worker-1#1")
+        if job is not None and job.topic == "expire":
+            expire(self.desk, self.design, [], job)
+        elif job is not None and job.objection is not None:
+            call_off(self.desk, self.design, [], job)
+        else:
+            return job
+        return None
 
     def sent(self) -> bool:
         """Whether workers that come now ask the provider for money."""

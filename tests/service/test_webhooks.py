@@ -28,7 +28,7 @@ from simulator.service.webhooks import (
     note_report,
     receive,
 )
-from simulator.service.worker import claim
+from simulator.service.worker import call_off, claim
 
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
 OTHER_TENANT = "11111111-2222-4333-8444-555555555555"
@@ -287,7 +287,7 @@ def test_what_was_checked_before_money_went_without_us_is_not_sent(
 ) -> None:
     post.asked()
     post.report(report)
-    assert claim(post.desk, SAFE, [], "worker-1#1") is None
+    call_off(post.desk, SAFE, [], post.claimed())
     assert post.desk.status() == "failed"
 
 
