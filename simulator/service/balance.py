@@ -44,10 +44,12 @@ BOOK = """
 PAID_ELSEWHERE = """
     UPDATE orders SET refunded = refunded + :amount, version = version + 1
     WHERE tenant_id = :tenant_id AND id = :order_id
+    RETURNING refunded + disputed - captured
 """
 DISPUTE = """
     UPDATE orders SET disputed = disputed + :amount, version = version + 1
     WHERE tenant_id = :tenant_id AND id = :order_id
+    RETURNING refunded + disputed - captured
 """
 
 

@@ -454,6 +454,7 @@ class World(Journal):
         if settings is None:
             return
         self._reports += 1
+        wrong = settings.misreports if effect.intent else None
         report = Report(
             f"event-{self._reports}",
             kind,
@@ -461,7 +462,7 @@ class World(Journal):
             effect.reference,
             effect.tenant_id,
             effect.order_id,
-            effect.amount,
+            effect.amount if wrong is None else wrong,
             effect.currency,
         )
         name = kind if kind in ("created", "failed") else "succeeded"
