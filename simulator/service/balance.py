@@ -14,12 +14,15 @@ __all__ = [
     "BOOK",
     "DISPUTE",
     "PAID_ELSEWHERE",
+    "TOO_MUCH",
     "CheckThenAct",
     "NoBalance",
     "OrderRow",
     "Reserved",
     "order_of",
 ]
+
+TOO_MUCH = "it exceeds the refundable balance of the order."
 
 FIND_ORDER = """
     SELECT user_id, currency, captured, refunded, pending, disputed, status, version FROM orders
@@ -84,6 +87,9 @@ class NoBalance:
     def take(self, tx: Transaction, operation: Operation) -> bool:
         return True
 
+    def holds(self, order: OrderRow, operation: Operation) -> bool:
+        return True
+
     def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
         if status == "succeeded":
             tx.execute(BOOK, _which(operation, amount=operation.amount))
@@ -95,7 +101,10 @@ class CheckThenAct:
 
     def take(self, tx: Transaction, operation: Operation) -> bool:
         order = order_of(tx, operation.tenant_id, operation.order_id)
-        return order is not None and order.captured - order.refunded >= operation.amount
+        return order is not None and self.holds(order, operation)
+
+    def holds(self, order: OrderRow, operation: Operation) -> bool:
+        return order.captured - order.refunded >= operation.amount
 
     def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
         if status == "succeeded":
@@ -111,6 +120,10 @@ class Reserved:
 
     def take(self, tx: Transaction, operation: Operation) -> bool:
         return bool(tx.execute(RESERVE, _which(operation, amount=operation.amount)).rowcount == 1)
+
+    def holds(self, order: OrderRow, operation: Operation) -> bool:
+        """Whether what was reserved is still there; the operation's own amount is pending."""
+        return order.refunded + order.pending + order.disputed <= order.captured
 
     def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
         if status in FINAL:

@@ -72,7 +72,7 @@ def test_known_points_have_known_outcomes(table, design, step, fault, when, outc
         (STORM, "OUTBOX", "note_report", "crash", "before", "right"),
         (CONSENT, "NAIVE", "begin", "pause", "after", "doubled"),
         (CONSENT, "OUTBOX", "claim", "crash", "after", "not allowed"),
-        (OTHERS, "NAIVE", "refuse", "crash", "after", "right"),
+        (OTHERS, "SAFE", "refuse", "crash", "after", "right"),
         (OTHERS, "OUTBOX", "begin_action", "crash", "before", "not allowed"),
     ],
 )
