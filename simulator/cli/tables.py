@@ -141,7 +141,7 @@ def _said(record: Mapping[Any, Any]) -> str:
     "settings",
     type=SCENARIO,
     multiple=True,
-    help="Only this setting (repeatable). Default: the five that together have every step of "
+    help="Only this setting (repeatable). Default: the six that together have every step of "
     "SAFE; in one of them database and provider were away before.",
 )
 @click.option(

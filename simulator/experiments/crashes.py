@@ -106,13 +106,14 @@ SETTINGS = (
     ),
     Prepared(Scenario.webhook_storm()),
     Prepared(Scenario.approval_between()),
+    Prepared(Scenario.charged_back_in_between()),
     Prepared(Scenario.strangers_goods()),
 )
 """Where `crash_table` looks by default: together they have every step that SAFE can take.
 
 Each has steps, or tasks of the worker, that those before it do not have: the first all of a plain
 refund; then asking the provider and handing over to a person; its reports; a manager's yes and a
-question that expires; the other tools, and refusals.
+question that expires; a refund that is called off before it is sent; the other tools, and refusals.
 """
 
 

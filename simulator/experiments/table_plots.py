@@ -159,7 +159,9 @@ def crash_picture(
     first = dict(zip(chosen["design"], chosen["without"], strict=True))
     without = {name: first[name] for name in grid.columns}
     rows = [Places(f"no {fault}", fault, (), False, tuple(without.values())), *alike(grid)]
-    step_room, place_room, column, high = 206.0, 200.0, 118.0, 38.0
+    step_room, place_room, column = 206.0, 200.0, 118.0
+    places = [wrap(_where(row), place_room - 8, SMALL) if row.when else [] for row in rows]
+    highs = [38.0 if len(lines) > 1 else 29.0 for lines in places]
     left = MARGIN + step_room + place_room
     heads = [_broken(name, column - 6) for name in grid.columns]
     head = 1.2 * SMALL * max(map(len, heads)) + 16
@@ -168,7 +170,7 @@ def crash_picture(
     below = wrap(said, width - 2 * MARGIN, SMALL)
     under = wrap(_setting(setting), width - 2 * MARGIN, BODY)
     top = MARGIN + 34 + 1.2 * BODY * len(under)
-    height = top + head + high * len(rows) + 1.35 * SMALL * len(below) + 16 + MARGIN
+    height = top + head + sum(highs) + 1.35 * SMALL * len(below) + 16 + MARGIN
     sheet = Sheet(width, height)
     with course_style():
         sheet.lines(MARGIN, MARGIN + 12, [TITLES[fault]], TITLE, fontweight="bold")
@@ -177,13 +179,13 @@ def crash_picture(
             middle = left + column * (place + 0.5)
             sheet.lines(middle, top + head / 2, name, SMALL, ha="center", fontweight="bold")
         y = top + head
-        for step, same in groupby(rows, key=lambda row: row.step):
+        laid_out = zip(rows, places, highs, strict=True)
+        for step, same in groupby(laid_out, key=lambda each: each[0].step):
             sheet.rule(y)
-            for number, row in enumerate(same):
+            for number, (row, lines, high) in enumerate(same):
                 middle = y + high / 2
                 if number == 0:
                     sheet.text(MARGIN, middle, step, BODY, fontweight="bold")
-                lines = wrap(_where(row), place_room - 8, SMALL) if row.when else []
                 sheet.lines(MARGIN + step_room, middle, lines, SMALL)
                 for place, word in enumerate(row.words):
                     _cell(sheet, left + column * place, y, column, high, word)

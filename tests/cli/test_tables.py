@@ -91,7 +91,10 @@ def test_ablations_writes_its_table_and_its_pictures(tmp_path: Path) -> None:
 # --- crashes ---------------------------------------------------------------------------------
 
 
-def test_crashes_prints_the_scenarios_each_with_a_line_a_point_and_a_column_a_design() -> None:
+def test_crashes_prints_the_scenarios_each_with_a_line_a_point_and_a_column_a_design(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     result = call("crashes", "--design", "naive", "-d", "SAFE", "-d", "NAIVE")
     assert result.exit_code == 0, result.output
     lines = [re.split(r"  +", line) for line in result.output.splitlines()]

@@ -23,7 +23,7 @@ from simulator.experiments.crashes import (
 from simulator.experiments.style import CourseFigure, png
 from simulator.experiments.table_plots import MEANINGS, SHADES, ablation_pictures, crash_picture
 
-ONE, OUTAGE, STORM, CONSENT, OTHERS = (setting.name for setting in SETTINGS)
+ONE, OUTAGE, STORM, CONSENT, OFF, OTHERS = (setting.name for setting in SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def assert_nothing_overlaps_or_leaves_the_page(figure: CourseFigure) -> None:
 # --- crashes ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scenario", [ONE, OUTAGE, STORM, CONSENT, OTHERS])
+@pytest.mark.parametrize("scenario", [ONE, OUTAGE, STORM, CONSENT, OFF, OTHERS])
 @pytest.mark.parametrize("fault", ["crash", "pause"])
 def test_every_cell_says_its_word(everywhere, fault: str, scenario: str) -> None:
     chosen = everywhere[(everywhere["fault"] == fault) & (everywhere["scenario"] == scenario)]
@@ -153,7 +153,7 @@ def test_steps_that_no_design_takes_are_left_out() -> None:
     assert NOT_TAKEN not in said
 
 
-@pytest.mark.parametrize("scenario", [ONE, OUTAGE, STORM, CONSENT, OTHERS])
+@pytest.mark.parametrize("scenario", [ONE, OUTAGE, STORM, CONSENT, OFF, OTHERS])
 @pytest.mark.parametrize("fault", ["crash", "pause"])
 def test_no_word_of_a_crash_picture_overlaps_another_or_leaves_the_page(
     everywhere, fault, scenario

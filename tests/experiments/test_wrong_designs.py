@@ -535,6 +535,14 @@ TABLE: list[Wrong] = [
         "books_differ",
         patches=(sql(balance, "RELEASE", ", refunded = refunded + :paid", ""),),
     ),
+    Wrong(
+        "balance",
+        "nobody looks a second time",
+        "charged_back_in_between",
+        "over_refund",
+        ("pause",),
+        design=LOOKS_ONCE,
+    ),
     # --- approval.py --------------------------------------------------------------------------
     Wrong(
         "approval",

@@ -43,6 +43,17 @@ class OutsideScenarios(ConsentScenarios):
         )
 
     @classmethod
+    def charged_back_in_between(cls) -> Self:
+        """The customer's bank takes $100 of $500 back, and we hear of it in the milliseconds
+        between her asking for all of it and the worker.
+        """
+        return cls(
+            name="charged_back_in_between",
+            outside=(Outside("chargeback", at=0.002, amount=100_00),),
+            provider=ProviderSettings(webhooks=WebhookSettings()),
+        )
+
+    @classmethod
     def cancelled_under_way(cls) -> Self:
         """The colleague cancels while the provider is working on a refund of $200 of $500."""
         return cls(
