@@ -7,12 +7,12 @@ its own, replayed and judged; nothing in it is written down beforehand.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simulator.experiments.explore import faults_at
 from simulator.experiments.jobs import Row, run_jobs
-from simulator.experiments.replay import check_scenario, replay
+from simulator.experiments.replay import check_scenario, check_switches, named_designs, replay
 from simulator.service.design import Design
 from simulator.service.designs import LADDER, SAFE
 from simulator.world.faults import Fault
@@ -66,7 +66,7 @@ def outcome_of(broken: Collection[str]) -> str:
 
 
 def crash_table(
-    designs: Sequence[Design] = LADDER,
+    designs: Design | Iterable[Design] | Mapping[str, Design] = LADDER,
     scenario: Scenario | None = None,
     n_jobs: int = 1,
     progress: bool = False,
@@ -76,7 +76,8 @@ def crash_table(
     A step that a history takes more than once is tried each time, and the worst counts.
 
     Args:
-        designs: whose histories are tried, each along the steps of its own fault-free history.
+        designs: one, several, or several under names of your own. Each is tried along the steps
+            of its own fault-free history.
         scenario: by default one refund.
         n_jobs: processes; -1 = as many as there are cores. The result does not depend on it.
         progress: show a bar on stderr.
@@ -94,6 +95,8 @@ def crash_table(
     """
     from pandas import DataFrame
 
+    check_switches(progress=progress)
+    designs = [design.but(name=name) for name, design in named_designs(designs)]
     names = [design.name for design in designs]
     if not names:
         raise ValueError("there is no design to try: give one or more.")

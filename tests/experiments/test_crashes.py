@@ -133,8 +133,18 @@ def test_designs_stand_in_the_order_given(table) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "sentence"),
-    [([], "no design to try"), ([designs.SAFE, designs.SAFE], "two designs are called 'SAFE'")],
+    [
+        ([], "no design to try"),
+        ([designs.SAFE, designs.SAFE], "two designs are called 'SAFE'"),
+        (5, "designs=5: give a list"),
+        (["SAFE"], "'SAFE' is not a design"),
+    ],
 )
 def test_designs_that_make_no_table_are_refused(chosen, sentence) -> None:
     with pytest.raises(ValueError, match=sentence):
         crash_table(chosen)
+
+
+def test_a_table_may_be_of_one_design_and_of_one_with_a_name_of_your_own() -> None:
+    assert set(crash_table(designs.ONE_SHOT)["design"]) == {"ONE_SHOT"}
+    assert set(crash_table({"mine": designs.ONE_SHOT})["design"]) == {"mine"}
