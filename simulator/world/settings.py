@@ -55,11 +55,12 @@ def _needs_id(owner: object, name: str, least: int, most: int) -> None:
     needs(owner, name, fits and unicodedata.is_normalized("NFC", value), what)
 
 
-def _needs_whose(owner: object, *names: str) -> None:
+def _needs_whose(owner: Intent | Order, least: int = 0) -> None:
     """Refuses a tenant or user whose id no database would take as a text."""
-    for name in names:
+    for name in ("tenant_id", "user_id"):
         value = getattr(owner, name)
-        needs(owner, name, bool(value) and value.isprintable(), "an id of printable characters")
+        fits = len(value) >= least and value.isprintable()
+        needs(owner, name, fits, "an id of printable characters")
 
 
 def _needs_moment(owner: Submission | Outside) -> None:
@@ -93,7 +94,7 @@ class Intent:
         fits_its_types(self)
         _needs_id(self, "id", 8, 100)
         _needs_id(self, "order_id", 3, 50)
-        _needs_whose(self, "tenant_id", "user_id")
+        _needs_whose(self)
         needs(self, "amount", whole(self.amount, 1), "whole minor units, 1 or more")
         needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")
         most = 10 ** (WHOLE_DIGITS + EXPONENTS[self.currency]) - 1
@@ -122,7 +123,7 @@ class Order:
     def __post_init__(self) -> None:
         fits_its_types(self)
         _needs_id(self, "id", 3, 50)
-        _needs_whose(self, "tenant_id", "user_id")
+        _needs_whose(self, least=1)
         needs(self, "captured", whole(self.captured, 0), "whole minor units, 0 or more")
         needs(self, "captured", self.captured < 10**DIGITS, f"at most {DIGITS} digits")
         needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")

@@ -48,7 +48,7 @@ INF, NAN = float("inf"), float("nan")
         (lambda: Intent("intent-\ud800"), r"Intent\(id='intent-\\ud800'\): give 8 to"),
         (lambda: Intent("intent-e\u0301"), r"Intent\(id=.*\): .* in NFC, which the published"),
         (lambda: Intent("intent-1", order_id="O1"), r"Intent\(order_id='O1'\): give 3 to 50"),
-        (lambda: Intent("intent-1", tenant_id=""), r"Intent\(tenant_id=''\): give an id of"),
+        (lambda: Intent("intent-1", tenant_id="\ud800"), r"Intent\(tenant_id=.*\): give an id of"),
         (lambda: Intent("intent-1", user_id="\0"), r"Intent\(user_id='\\x00'\): give an id of"),
         (
             lambda: Intent("intent-1", amount=10**12),
@@ -117,6 +117,7 @@ def test_a_setting_that_makes_no_sense_is_refused_with_its_value(
 
 def test_the_least_that_makes_sense_is_allowed() -> None:
     assert Intent("intent-1", amount=1)
+    assert Intent("intent-1", owed=False, tenant_id="", user_id="")  # a session of nobody
     assert Order(captured=0)
     assert Submission("intent-1", at=0, thought=1)
     assert AgentSettings(patience=0.001, resubmits=0)
