@@ -256,6 +256,14 @@ def test_an_object_in_place_of_an_amount_is_told_as_invalid() -> None:
     assert "an object is not an amount" in run.answers.text[0]
 
 
+@pytest.mark.parametrize("orders", [5, None, [1, 2], {"id": "ORD-1001"}, "ORD-1001"])
+def test_what_is_no_list_of_orders_is_told_as_invalid(orders: Any) -> None:
+    odd = Submission("intent-1", tool="cancel_orders", arguments={"order_ids": orders})
+    run = replay(SAFE, Scenario.cancelled_orders().but(submissions=(odd,)))
+    assert list(run.answers.answer) == ["invalid"]
+    assert set(run.books.status) == {None}
+
+
 def test_the_permissions_of_a_session_are_those_of_its_intent() -> None:
     reader = frozenset({"order:read"})
     scenario = Scenario(intents=(Intent("intent-1", permissions=reader),))
