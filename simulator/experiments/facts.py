@@ -7,10 +7,13 @@ from math import inf
 from typing import Any
 
 from simulator.experiments.other_books import OtherBooks
-from simulator.service.operations import REFUND
-from simulator.service.schemas import EXPONENTS
+from simulator.service.approval import permission
+from simulator.service.money import plain_units
+from simulator.service.operations import FINAL, REFUND
+from simulator.service.schemas import EXPONENTS, InvalidRequest, ToolCall, parse_refund
+from simulator.service.tools import TOOLS
 from simulator.world.provider import Effect
-from simulator.world.scenario import Intent
+from simulator.world.scenario import Intent, Order
 from simulator.world.world import World
 
 __all__ = ["Facts"]
@@ -79,16 +82,32 @@ class Facts:
         self.beside_money = OtherBooks(world)
         self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
 
-    def unread(self, intent_id: str) -> bool:
-        """Whether no call for this could be read: the agent was told what to correct, and has
-        not.
+    def hopeless(self, intent_id: str) -> bool:
+        """Whether nobody could carry out a call for this, whichever was made: it cannot be read,
+        the session has no right to it, or the order is not the customer's.
         """
-        kinds = {
-            answer.kind
-            for request, answer in self.world.backends.answers
-            if request.session.intent_id == intent_id
-        }
-        return kinds == {"invalid"}
+        return not any(self.doable(call, intent_id) for call in self.calls(intent_id))
+
+    def calls(self, intent_id: str) -> list[ToolCall]:
+        """What the agent calls for this, in its first thoughts."""
+        scenario = self.world.scenario
+        mine = (each for each in scenario.submissions if each.intent_id == intent_id)
+        return [scenario.call(each) for each in mine]
+
+    def doable(self, call: ToolCall, intent_id: str) -> bool:
+        """Whether this is a call for a refund that can be read, and touches what it may."""
+        session = self.world.scenario.session(intent_id)
+        if TOOLS["issue_refund"].permission not in session.permissions:
+            return False
+        try:
+            request = parse_refund(call, session)
+            order = self.orders.get((session.tenant_id, request.order_id))
+            if order is None or order.user_id != session.user_id:
+                return False
+            plain_units(request.amount, order.currency)
+        except InvalidRequest:
+            return False
+        return True
 
     @cached_property
     def first_begun(self) -> dict[str, int]:
@@ -129,12 +148,65 @@ class Facts:
             not intent.owed
             or intent.id in self.world.provider.declined
             or remaining < intent.amount
-            or (self.needs_consent(intent) and not self.may_go(intent))
-            or any(
-                change[:2] == order and change.known >= self.world.submitted[intent.id]
-                for change in self.world.provider.changes
-            )
+            or self._was_taken(intent)
+            or (self.needs_consent(intent) and not self._stays_agreed(intent))
         )
+
+    def _was_taken(self, intent: Intent) -> bool:
+        """Whether too little was left of the order when our record refused this, because of what
+        was paid by then, or was still open and might have been.
+        """
+        order = (intent.tenant_id, intent.order_id)
+        mine = {op[0] for op in self.operations if op[3] == intent.id}
+        others = {
+            op[0]: self.world.scenario.intent(op[3]).amount
+            for op in self.operations
+            if (op[1], op[2]) == order and op[3] != intent.id
+        }
+        taken: dict[str, int] = {}
+        database = self.world.database
+        for (operation, _, after), time in zip(database.changes, database.times, strict=True):
+            if operation in others:
+                taken[operation] = 0 if after in FINAL else others[operation]
+            elif operation in mine and after == "failed":
+                paid = sum(
+                    effect.amount
+                    for effect in self.world.provider.ledger
+                    if (effect.tenant_id, effect.order_id) == order and effect.time <= time
+                )
+                return self.captured[order] - paid - sum(taken.values()) < intent.amount
+        return False
+
+    def _stays_agreed(self, intent: Intent) -> bool:
+        """Whether a person with the right agrees to this, soon, and to what the order still is."""
+        order = (intent.tenant_id, intent.order_id)
+        changed = any(
+            change[:2] == order and change.known >= self.world.submitted[intent.id]
+            for change in self.world.provider.changes
+        )
+        return (
+            self.agrees(intent, permission(REFUND))
+            and not changed
+            and order not in self.beside_money.cancelled
+        )
+
+    def agrees(self, intent: Intent, needed: str) -> bool:
+        """Whether a person with the right says yes to this intent, and says it in time.
+
+        Whoever was told "approved" has agreed. Nobody is at fault who was asked, or heard, late
+        because of a fault. Who is never asked, though nothing went wrong, would have agreed.
+        """
+        if any(w.intent_id == intent.id and w.heard == "approved" for w in self.world.decisions):
+            return True
+        person, within = self.world.scenario.approver, self.world.scenario.consent_within
+        entitled = needed in person.permissions and person.user_id != intent.user_id
+        if person.answer(intent.id) != "yes" or not entitled or person.delay >= within:
+            return False
+        for word in self.world.decisions:
+            if word.intent_id == intent.id and word.yes:
+                heard = inf if word.answered is None else word.answered
+                return heard - word.asked < within * 1e6 or not self.world.struck
+        return True
 
     def changed(self, tenant: str, order: str, since: float, until: float) -> bool:
         """Whether money of this order went without us between two times, and we knew of it.
@@ -156,6 +228,18 @@ class Facts:
         limit = self.world.scenario.consent_above * 10 ** EXPONENTS[intent.currency]
         return bool(intent.amount > limit)
 
-    def may_go(self, intent: Intent) -> bool:
-        """Whether somebody was told that this refund is approved."""
-        return intent.id in self.world.agreed
+    def refused_before(self, intent_id: str, time: int) -> bool:
+        """Whether a person with the right had said no by then, and knew that it was heard."""
+        return any(
+            word.intent_id == intent_id
+            and word.entitled
+            and not word.yes
+            and word.answered is not None
+            and word.answered <= time
+            for word in self.world.decisions
+        )
+
+    @cached_property
+    def orders(self) -> dict[tuple[str, str], Order]:
+        """The scenario's orders, by tenant and id."""
+        return {(order.tenant_id, order.id): order for order in self.world.scenario.orders}

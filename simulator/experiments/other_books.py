@@ -8,15 +8,20 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from simulator.service.actions import CANCEL, DELETE_PROFILE
+from simulator.service.actions import CANCEL, DELETE_PROFILE, action_asks_consent
+from simulator.service.approval import permission
 from simulator.service.operations import FINAL, REFUND
 from simulator.service.tools import TOOLS
 from simulator.world.settings import Intent
 from simulator.world.world import World
+
+if TYPE_CHECKING:
+    from simulator.experiments.facts import Facts
+    from simulator.world.approver import Word
 
 __all__ = ["OtherBooks"]
 
@@ -48,7 +53,7 @@ class OtherBooks:
         """Whether an order was cancelled, or a profile deleted, that nobody who may asked for."""
         if not self.kept:
             return False
-        cancelled = {(tenant, order, user) for (tenant, order), user in self._cancelled.items()}
+        cancelled = {(tenant, order, user) for (tenant, order), user in self.cancelled.items()}
         return bool(cancelled - self._may_cancel or self._deleted - self._may_delete)
 
     def differ(self) -> bool:
@@ -77,12 +82,106 @@ class OtherBooks:
                 return True
         return False
 
+    def unapproved(self, facts: Facts) -> bool:
+        """Whether something was done that needs a person's yes, and had none in time."""
+        if not self.kept:
+            return False
+        for intent, what, wanted in self._wishes():
+            if not action_asks_consent(what, json.dumps({"order_ids": [o for _, o in wanted]})):
+                continue
+            done = wanted & (set(self.cancelled) if what == CANCEL else self._deleted)
+            done -= self._back_office | self._wanted_by_others(intent, what)
+            if done and not any(
+                self._counts(word, intent, done) and not facts.refused_before(intent.id, word.said)
+                for word in self.world.decisions
+            ):
+                return True
+        return False
+
+    def _counts(self, word: Word, intent: Intent, done: set[Named]) -> bool:
+        """Whether this is a good yes to what was done, and came before it."""
+        in_time = any(
+            consent.entitled and (consent.intent_id, consent.time) == (intent.id, word.said)
+            for consent in self.world.consents
+        )
+        yes = word.intent_id == intent.id and word.yes and word.entitled
+        return yes and in_time and not done & word.gone
+
+    def lost(self, facts: Facts) -> bool:
+        """Whether a wish of another tool was not fulfilled though nothing spoke against it.
+
+        A refund of the same order or customer may: it is not looked at more closely.
+        """
+        if not self.kept:
+            return False
+        for intent, what, wanted in self._wishes():
+            if intent.id not in self.world.submitted or intent.id in facts.intents_tasked:
+                continue
+            if not self._mine(intent, what, wanted) or self._spoken_against(intent, what, wanted):
+                continue
+            arguments = json.dumps({"order_ids": [order for _, order in wanted]})
+            asks = action_asks_consent(what, arguments)
+            if asks and not facts.agrees(intent, permission(what)):
+                continue
+            if not wanted <= (set(self.cancelled) if what == CANCEL else self._deleted):
+                return True
+        return False
+
+    def _mine(self, intent: Intent, what: str, wanted: set[Named]) -> bool:
+        """Whether what is wanted is the customer's own."""
+        orders = self.world.scenario.orders
+        mine = {(o.tenant_id, o.id) for o in orders if o.user_id == intent.user_id}
+        customers = {(order.tenant_id, order.user_id) for order in orders}
+        return bool(wanted) and wanted <= (mine if what == CANCEL else customers)
+
+    def _spoken_against(self, intent: Intent, what: str, wanted: set[Named]) -> bool:
+        refunds = [self.world.scenario.intent(name) for name in self._refund_intents]
+        of_refunds = {
+            (refund.tenant_id, refund.order_id if what == CANCEL else refund.user_id)
+            for refund in refunds
+        }
+        others = self._wanted_by_others(intent, what)
+        return bool(wanted & (of_refunds | others | self._back_office))
+
+    def _wanted_by_others(self, intent: Intent, what: str) -> set[Named]:
+        """What other wishes of the same kind name, too."""
+        found: set[Named] = set()
+        for other, tool, wanted in self._wishes():
+            if tool == what and other.id != intent.id:
+                found |= wanted
+        return found
+
+    @cached_property
+    def _refund_intents(self) -> frozenset[str]:
+        return self.world.scenario.refund_intents
+
+    def _wishes(self) -> Iterator[tuple[Intent, str, set[Named]]]:
+        """Each intent of another tool, where its session allows it and its calls agree: the
+        tool, and the orders or the customer that they name.
+        """
+        scenario = self.world.scenario
+        for intent in scenario.intents:
+            calls = {
+                (each.tool, tuple(sorted(_names(dict(each.arguments)))))
+                for each in scenario.submissions
+                if each.intent_id == intent.id
+            }
+            if len(calls) != 1:
+                continue
+            ((what, names),) = calls
+            if what not in (CANCEL, DELETE_PROFILE):
+                continue
+            if TOOLS[what].permission not in intent.permissions:
+                continue
+            named = names if what == CANCEL else (intent.user_id,)
+            yield intent, what, {(intent.tenant_id, name) for name in named}
+
     @cached_property
     def _operations(self) -> list[Any]:
         return self.world.database.rows(OPERATIONS)
 
     @cached_property
-    def _cancelled(self) -> dict[Named, str]:
+    def cancelled(self) -> dict[Named, str]:
         """Cancelled orders, and whose they are."""
         rows = self.world.database.rows(CANCELLED)
         return {(tenant, order): user for tenant, order, user in rows}
@@ -104,14 +203,13 @@ class OtherBooks:
     @property
     def _may_cancel(self) -> set[tuple[str, str, str]]:
         mine = {
-            (intent.tenant_id, unicodedata.normalize("NFC", name), intent.user_id)
+            (intent.tenant_id, name, intent.user_id)
             for intent, arguments in self._asked(CANCEL)
-            for name in arguments.get("order_ids", ())
-            if isinstance(name, str)
+            for name in _names(arguments)
         }
         return mine | {
             (tenant, order, user)
-            for (tenant, order), user in self._cancelled.items()
+            for (tenant, order), user in self.cancelled.items()
             if (tenant, order) in self._back_office
         }
 
@@ -129,7 +227,7 @@ class OtherBooks:
         """Whether the stock is not the sum of what cancelled orders gave back."""
         back: Counter[Named] = Counter()
         for order in self.world.scenario.orders:
-            if (order.tenant_id, order.id) in self._cancelled:
+            if (order.tenant_id, order.id) in self.cancelled:
                 for sku, quantity in order.lines:
                     back[order.tenant_id, sku] += quantity
         rows = self.world.database.rows("SELECT tenant_id, sku, on_hand FROM stock")
@@ -146,7 +244,7 @@ class OtherBooks:
                 orders |= {(tenant, name) for name in json.loads(arguments)["order_ids"]}
             elif action == DELETE_PROFILE:
                 profiles.add((tenant, user))
-        cancelled = set(self._cancelled)
+        cancelled = set(self.cancelled)
         return (
             not orders <= cancelled <= orders | self._back_office
             or profiles != self._deleted
@@ -168,3 +266,11 @@ class OtherBooks:
             ):
                 return True
         return False
+
+
+def _names(arguments: Mapping[str, Any]) -> set[str]:
+    """The orders that a call names, in one spelling."""
+    names = arguments.get("order_ids", ())
+    if not isinstance(names, list | tuple):
+        return set()
+    return {unicodedata.normalize("NFC", name) for name in names if isinstance(name, str)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from math import inf
 
 from simulator.experiments.facts import Facts
 from simulator.service.operations import FINAL, REFUND
@@ -12,20 +13,30 @@ __all__ = ["AT_QUIESCENCE", "stuck"]
 
 
 def lost_refund(facts: Facts) -> bool:
-    """An owed intent was not paid, and no true refusal was given."""
+    """An owed intent was not paid, and no true refusal was given.
+
+    What somebody wanted of another tool, and nothing spoke against, is lost as well.
+    """
+    if facts.beside_money.lost(facts):
+        return True
     return any(
         intent.owed
         and not facts.paid[intent.id]
         and intent.id not in facts.intents_tasked
         and intent.id in facts.world.submitted
         and not facts.may_be_refused(intent)
-        and not facts.unread(intent.id)
+        and not facts.hopeless(intent.id)
         for intent in facts.world.scenario.intents
     )
 
 
 def untold(facts: Facts) -> bool:
-    """The outcome is final, and the last word is not."""
+    """The outcome is final, and the last word is not.
+
+    Where nothing went wrong a call that comes again is answered with the recorded outcome, too.
+    """
+    if not facts.world.struck and _put_off(facts):
+        return True
     ended = {op[3] for op in facts.operations if op[4] in FINAL}
     for intent in facts.world.scenario.intents:
         final = facts.paid[intent.id] or intent.id in ended | facts.world.provider.declined
@@ -33,6 +44,20 @@ def untold(facts: Facts) -> bool:
         if final and last not in ("done", "refused") and intent.id not in facts.intents_tasked:
             return True
     return False
+
+
+def _put_off(facts: Facts) -> bool:
+    """Whether a call that came after its operation was final was told to wait."""
+    database, backends = facts.world.database, facts.world.backends
+    intent_of = {op[0]: op[3] for op in facts.operations}
+    final: dict[str, int] = {}
+    for (operation, _, after), time in zip(database.changes, database.times, strict=True):
+        if after in FINAL and operation in intent_of:
+            final.setdefault(intent_of[operation], time)
+    return any(
+        answer.kind == "verifying" and final.get(request.session.intent_id, inf) < arrived
+        for (request, answer), arrived in zip(backends.answers, backends.arrivals, strict=True)
+    )
 
 
 def stuck(facts: Facts) -> bool:
@@ -84,7 +109,7 @@ REFUSALS = ("denied", "refused", "conflict", "invalid")
 
 
 def audit_gap(facts: Facts) -> bool:
-    """An effect, a refusal or a change of state without its audit row.
+    """An effect, a refusal, a change of state or a task without its audit row.
 
     Judged of designs that keep a log: one that keeps none makes no such promise.
     """
@@ -107,6 +132,9 @@ def audit_gap(facts: Facts) -> bool:
         for operation, before, after in world.database.changes
     )
     if changed - logged:
+        return True
+    asked = sum(count for (_, event), count in logged.items() if event == "task")
+    if asked < len(world.database.tasks):
         return True
     open_intents = {op[3] for op in facts.operations if op[4] not in FINAL}
     paid = [intent for intent, count in facts.paid.items() if count]

@@ -33,7 +33,8 @@ class Answer:
     Attributes:
         kind: "done" and "refused" are final; "verifying" promises that a final one follows;
             "conflict" and "invalid" speak of this call only, not of the refund: a corrected
-            call may follow; "info" is what a read found.
+            call may follow; "info" is what a read found. A refusal with the code "forbidden"
+            speaks of what may be touched, and of no refund either.
         text: words for the customer.
         version: how far the record had come (1 open, 2 final). The customer's app never shows
             an older statement about a refund after a newer one, so an answer that was under

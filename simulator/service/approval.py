@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from simulator.service.actions import action_asks_consent, perform, state_of
 from simulator.service.audit import Notes
-from simulator.service.balance import order_of
+from simulator.service.balance import TOO_MUCH, order_of
 from simulator.service.checks import fits_its_types, needs, needs_seconds
 from simulator.service.conclusion import fail
 from simulator.service.keys import digest
@@ -124,8 +124,9 @@ class Approval:
             the "tool" by its name, for ever (case B41).
         lifetime: seconds after which a question that nobody answered is closed.
         when_expired: what that means: "failed", or "approved" (case B24).
-        revalidate: whether the order's state is compared at the decision, and immediately
-            before the first send, with the one that was checked. Also for small refunds.
+        revalidate: whether it is looked at again, at the decision and immediately before the
+            first send: that the order is as the person saw it; and of a small refund, for
+            which nobody was asked, that the balance still covers it.
     """
 
     above: int = 5_000
@@ -290,6 +291,7 @@ def _close(
         notes.add(operation, "awaiting_approval->pending", f"approved by {person or 'nobody'}")
         promise(tx, d, notes, operation)
     else:
+        notes.add(operation, "decision", f"{status} by {person or 'nobody'}")
         fail(tx, d, notes, operation, "awaiting_approval", REASONS[status])
 
 
@@ -311,11 +313,16 @@ def objection(tx: Transaction, d: Design, operation: Operation) -> str | None:
     """
     if not d.approval.revalidate:
         return None
+    needed = d.approval.needed(operation, {})
     if operation.action == REFUND:
         order = order_of(tx, operation.tenant_id, operation.order_id)
-        if order is None or order.version != operation.order_version:
+        if order is None or not d.owns(order, operation):
             return REASONS["changed"]
-    if not d.approval.needed(operation, {}):
+        if not needed and not d.balance.holds(order, operation):
+            return TOO_MUCH
+        if needed and order.version != operation.order_version:
+            return REASONS["changed"]
+    if not needed:
         return None
     found = tx.execute(OF_OPERATION, {"operation_id": operation.id}).fetchone()
     if found is None:

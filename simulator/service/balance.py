@@ -14,12 +14,15 @@ __all__ = [
     "BOOK",
     "DISPUTE",
     "PAID_ELSEWHERE",
+    "TOO_MUCH",
     "CheckThenAct",
     "NoBalance",
     "OrderRow",
     "Reserved",
     "order_of",
 ]
+
+TOO_MUCH = "it exceeds the refundable balance of the order."
 
 FIND_ORDER = """
     SELECT user_id, currency, captured, refunded, pending, disputed, status, version FROM orders
@@ -41,10 +44,12 @@ BOOK = """
 PAID_ELSEWHERE = """
     UPDATE orders SET refunded = refunded + :amount, version = version + 1
     WHERE tenant_id = :tenant_id AND id = :order_id
+    RETURNING refunded + disputed - captured
 """
 DISPUTE = """
     UPDATE orders SET disputed = disputed + :amount, version = version + 1
     WHERE tenant_id = :tenant_id AND id = :order_id
+    RETURNING refunded + disputed - captured
 """
 
 
@@ -84,6 +89,9 @@ class NoBalance:
     def take(self, tx: Transaction, operation: Operation) -> bool:
         return True
 
+    def holds(self, order: OrderRow, operation: Operation) -> bool:
+        return True
+
     def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
         if status == "succeeded":
             tx.execute(BOOK, _which(operation, amount=operation.amount))
@@ -95,7 +103,10 @@ class CheckThenAct:
 
     def take(self, tx: Transaction, operation: Operation) -> bool:
         order = order_of(tx, operation.tenant_id, operation.order_id)
-        return order is not None and order.captured - order.refunded >= operation.amount
+        return order is not None and self.holds(order, operation)
+
+    def holds(self, order: OrderRow, operation: Operation) -> bool:
+        return order.captured - order.refunded >= operation.amount
 
     def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
         if status == "succeeded":
@@ -111,6 +122,10 @@ class Reserved:
 
     def take(self, tx: Transaction, operation: Operation) -> bool:
         return bool(tx.execute(RESERVE, _which(operation, amount=operation.amount)).rowcount == 1)
+
+    def holds(self, order: OrderRow, operation: Operation) -> bool:
+        """Whether what was reserved is still there; the operation's own amount is pending."""
+        return order.refunded + order.pending + order.disputed <= order.captured
 
     def settle(self, tx: Transaction, operation: Operation, before: str, status: str) -> None:
         if status in FINAL:

@@ -82,8 +82,9 @@ class Outbox:
     Attributes:
         lease: seconds until a claim may be taken over; None: never.
         fence: whether a worker's writes check the claim's token.
-        max_attempts: claims in a row that may end without a result before the row is set
-            aside as a dead letter, with a task for a human; None: it is claimed for ever.
+        max_attempts: claims in a row that may end without a result before the row, whatever
+            its topic, is set aside as a dead letter, with a task for a human; None: it is
+            claimed for ever.
         atomic: whether looking for a row and claiming it are one statement. If not, two workers
             find the same row before either has marked it (case B55).
     """
@@ -115,6 +116,8 @@ class Job(NamedTuple):
         too_old: whether the design's horizon is past: nothing may be sent any more.
         overdue: whether it is past by so much that from here on only a person asks; longer where
             the provider has taken the refund on.
+        objection: why a refund must not be sent for the first time; None if nothing speaks
+            against it.
     """
 
     operation: Operation
@@ -127,6 +130,7 @@ class Job(NamedTuple):
     created_at: Any
     too_old: bool = False
     overdue: bool = False
+    objection: str | None = None
 
     @property
     def accepted(self) -> bool:

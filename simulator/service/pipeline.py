@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulator.service import approval
 from simulator.service.answers import Answer
 from simulator.service.audit import Notes
-from simulator.service.balance import OrderRow, order_of
+from simulator.service.balance import TOO_MUCH, OrderRow, order_of
 from simulator.service.conclusion import conclude
 from simulator.service.errors import CommitUnknown, DatabaseUnavailable, Silence
 from simulator.service.keys import fingerprint, operation_key
@@ -31,7 +31,9 @@ from simulator.service.schemas import (
     InvalidRequest,
     Session,
     ToolCall,
+    storable,
 )
+from simulator.service.tasks import open_task
 
 if TYPE_CHECKING:
     from simulator.service.design import Design
@@ -80,10 +82,10 @@ def handle(rt: Runtime, d: Design, call: ToolCall, session: Session) -> Steps[An
         tenant_id=tenant_id,
         user_id=user_id,
         intent_id=session.intent_id,
-        call_id=call.call_id,
+        call_id=storable(call.call_id),
         order_id=request.order_id,
         amount=request.amount,
-        model_key=str(call.arguments.get("refund_request_id", "")),
+        model_key=storable(call.arguments.get("refund_request_id", "")),
         call=call,
     )
     if isinstance(d.dispatch, Publish) and d.dispatch.when == "before":
@@ -243,6 +245,13 @@ def conflict(
     return Begun("conflict")
 
 
+def other_payload(tx: Transaction, d: Design, operation: Operation) -> bool:
+    """Whether something else was asked for under this key: then the call is wrong, and what is
+    recorded stands, whoever the order that it names belongs to.
+    """
+    return isinstance(d.record, DurableRecord) and d.record.look(tx, operation) == "conflict"
+
+
 def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Admitted) -> Begun:
     """Look-up, balance, consent and promise, in ONE transaction."""
     order = order_of(tx, admitted.tenant_id, admitted.order_id)
@@ -252,6 +261,8 @@ def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Ad
         refuse(tx, d, later, admitted.intent_id, "invalid", str(error))
         return Begun("invalid", unreadable(error))
     if not d.owns(order, operation):
+        if other_payload(tx, d, operation):
+            return conflict(tx, d, later, operation)
         refuse(tx, d, later, operation.intent_id, "denied", "not an order of this user")
         return Begun("denied")
     notes = Notes(tx, d, later)
@@ -274,7 +285,6 @@ def begin(tx: Transaction, d: Design, later: list[tuple[Any, ...]], admitted: Ad
     return Begun("new", None, operation)
 
 
-TOO_MUCH = "it exceeds the refundable balance of the order."
 NO_CONSENT = "a manager has to approve it: set confirm to true."
 NO_RECORD = "a manager has to approve it, and without a record nobody could be asked."
 
@@ -324,6 +334,7 @@ def finish(
         done = outcome.status in FINAL
         again_in = None if done else _again_in(d, tx, job, outcome)
         if not release(tx, job, checked, again_in, done):
+            compare(tx, d, notes, operation, outcome)
             return False
     if outcome.status == "forgotten":
         d.record.forget(tx, operation)
@@ -334,6 +345,8 @@ def finish(
         result["accepted"] = True  # a later silence takes nothing back
     before = d.record.finish(tx, operation, outcome.status, result, checked)
     if before is None:
+        if job is not None:
+            compare(tx, d, notes, operation, outcome)
         return False
     d.balance.settle(tx, operation, before, outcome.status)
     if d.record.durable:
@@ -341,6 +354,18 @@ def finish(
     if outcome.status in FINAL:
         conclude(tx, d, operation)
     return True
+
+
+def compare(
+    tx: Transaction, d: Design, notes: Notes, operation: Operation, outcome: Outcome
+) -> None:
+    """Leaves it to a human if what comes too late says the contrary of what was booked."""
+    row = d.record.row(tx, operation)
+    if row is None or not row.final or outcome.status not in FINAL or outcome.status == row.status:
+        return
+    reason = f"It was booked as {row.status}, and the provider answers: {outcome.detail}"
+    if open_task(tx, operation.id, "contradiction", reason):
+        notes.add(operation, "task", reason)
 
 
 def _again_in(d: Design, tx: Transaction, job: Job, outcome: Outcome) -> float | None:

@@ -5,6 +5,7 @@ The slot `schema` of a design is `parse_refund`, or `FreeDict` for naive code.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import unicodedata
@@ -161,6 +162,17 @@ def parse_refund(call: ToolCall, session: Session) -> RefundRequest:
         raise InvalidRequest(f"Argument {field}: {first['msg']}.", field, code) from error
 
 
+def storable(text: Any) -> str:
+    """What a model wrote where nobody checks it, as a text that every database can keep: itself,
+    its digest if it is long or cannot be printed (half a character, a NUL), "" if it is no text.
+    """
+    if not isinstance(text, str):
+        return ""
+    if len(text) <= LONGEST_TEXT and text.isprintable():
+        return text
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _unknown(names: set[Any]) -> InvalidRequest:
     forbidden = sorted(names & NOT_THE_MODELS.keys())
     if forbidden:
@@ -209,6 +221,8 @@ def _check_amount(amount: Any) -> None:
 
 
 SHOWN = 60
+
+LONGEST_TEXT = 100
 
 
 def _short(value: Any) -> str:

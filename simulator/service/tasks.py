@@ -5,12 +5,13 @@ amount; never send it again by hand without having looked.
 
 * "The outcome is unknown …": the provider has it: book it as succeeded. The provider does not:
   wait out its longest delay, look again, then book it as failed, and let the customer ask anew.
-* "Claimed … times without a result (dead letter)": the same; then find out what kills the worker,
-  for the row waits until somebody lets it go.
+* "Claimed … times without a result (dead letter)": of a refund, the same; of anything else our own
+  books say whether it was done. Then find out what kills the worker, for the row waits until
+  somebody lets it go.
 * "The provider refused: it looks like a duplicate": nothing was paid. Compare it with the refund
   that it is like; if both are owed, pay by hand, book it, and tell the customer.
-* "It was booked as …, and the provider reports …": trust the provider's ledger, correct ours by a
-  new entry, never by changing an old one, and tell the customer.
+* "It was booked as …, and the provider answers (or reports) …": trust the provider's ledger,
+  correct ours by a new entry, never by changing an old one, and tell the customer.
 * "The customer could not be told": tell the customer.
 
 Whatever is decided is an entry of the audit log, with the person's name.
@@ -32,9 +33,7 @@ OPEN_TASK = """
 """
 
 
-def open_task(tx: Transaction, operation_id: str, topic: str, reason: str) -> None:
-    """Opens a question; a second one about the same thing changes nothing."""
-    tx.execute(
-        OPEN_TASK,
-        {"operation_id": operation_id, "topic": topic, "reason": reason, "now": tx.time()},
-    )
+def open_task(tx: Transaction, operation_id: str, topic: str, reason: str) -> bool:
+    """Opens a question. False if it is open: a second one about the same thing changes nothing."""
+    values = {"operation_id": operation_id, "topic": topic, "reason": reason, "now": tx.time()}
+    return bool(tx.execute(OPEN_TASK, values).rowcount == 1)

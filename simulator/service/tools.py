@@ -26,10 +26,10 @@ from simulator.service.errors import CommitUnknown, DatabaseUnavailable
 from simulator.service.invalid import InvalidRequest
 from simulator.service.keys import digest, operation_key
 from simulator.service.money import money
-from simulator.service.once import once
+from simulator.service.once import once, write_audit
 from simulator.service.operations import Operation, Row
 from simulator.service.retry_limits import ReadRetry
-from simulator.service.schemas import Session, ToolCall
+from simulator.service.schemas import Session, ToolCall, storable
 from simulator.service.tool_schema import WHEN_TO_REFUND, RefundArguments, tool_definition
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def use(rt: Runtime, d: Design, tool: Tool, call: ToolCall, session: Session) ->
         yield from once(rt, d, pipeline.refuse, session.intent_id, "invalid", str(error))
         return d.answer_to("invalid", pipeline.unreadable(error))
     if not tool.writes:
-        answer = yield from read_order(rt, arguments["order_id"], session)
+        answer = yield from read_order(rt, d, arguments["order_id"], session)
         return answer
     operation = _operation(rt.new_id(), tool.name, arguments, call, session)
     answer = yield from once(rt, d, begin_action, operation)
@@ -204,7 +204,7 @@ def _operation(
         tenant_id=session.tenant_id,
         user_id=session.user_id,
         intent_id=session.intent_id,
-        call_id=call.call_id,
+        call_id=storable(call.call_id),
         order_id="",
         amount=0,
         currency="USD",
@@ -223,6 +223,8 @@ def begin_action(
     notes = Notes(tx, d, later)
     for order_id in json.loads(operation.arguments).get("order_ids", ()):
         if not d.owns(order_of(tx, operation.tenant_id, order_id), operation):
+            if pipeline.other_payload(tx, d, operation):
+                break
             notes.entry(operation.intent_id, None, "denied", "not an order of this user")
             return FORBIDDEN
     word = d.begin_record(tx, operation)
@@ -245,11 +247,14 @@ def begin_action(
 READS = ReadRetry()
 
 
-def read_order(rt: Runtime, order_id: str, session: Session) -> Steps[Answer]:
+def read_order(rt: Runtime, d: Design, order_id: str, session: Session) -> Steps[Answer]:
     """Reads an order of the session's user; repeated when the database does not answer."""
     for attempt in count():
+        later: list[tuple[Any, ...]] = []
         try:
-            text = yield from rt.transact(order_status, order_id, session)
+            text = yield from rt.transact(order_status, d, later, order_id, session)
+            if later:
+                yield from rt.transact(write_audit, later)
             return Answer("info", text)
         except (DatabaseUnavailable, CommitUnknown):
             delay = READS.delay(attempt, rt.random)
@@ -259,10 +264,13 @@ def read_order(rt: Runtime, order_id: str, session: Session) -> Steps[Answer]:
     raise AssertionError("unreachable")
 
 
-def order_status(tx: Transaction, order_id: str, session: Session) -> str:
+def order_status(
+    tx: Transaction, d: Design, later: list[tuple[Any, ...]], order_id: str, session: Session
+) -> str:
     """How an order stands, in a sentence; another customer's is not there."""
     order = order_of(tx, session.tenant_id, order_id)
     if order is None or order.user_id != session.user_id:
+        Notes(tx, d, later).entry(session.intent_id, None, "denied", "not an order of this user")
         return f"There is no order {order_id}."
     paid, back = money(order.captured, order.currency), money(order.refunded, order.currency)
     said = f"Order {order_id} is {order.status}: {paid} paid, {back} refunded"

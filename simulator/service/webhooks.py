@@ -1,17 +1,19 @@
 """What the provider tells us of its own accord: early, twice, late, or in the wrong order.
 
 A report repeats what the provider did. It is matched by the operation that we named when we
-asked, never by the provider's reference, which we may not have heard of yet. A webhook policy
-returns the HTTP status of our answer: the provider repeats what got no 200.
+asked, never by the provider's reference, which we may not have heard of yet. That it fits what we
+asked for, or have booked, is compared all the same. A webhook policy returns the HTTP status of our
+answer: the provider repeats what got no 200.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from simulator.service.audit import Notes
-from simulator.service.balance import BOOK, DISPUTE, PAID_ELSEWHERE
+from simulator.service.balance import BOOK, DISPUTE, PAID_ELSEWHERE, order_of
 from simulator.service.checks import fits_its_types, needs
 from simulator.service.conclusion import conclude
 from simulator.service.once import once
@@ -56,11 +58,22 @@ FIND = """
     WHERE o.tenant_id = :tenant_id AND r.intent_id = :intent_id
     ORDER BY o.id LIMIT 1
 """
+NEWEST = """
+    SELECT o.id FROM tool_operations o JOIN refunds r ON r.operation_id = o.id
+    WHERE o.tenant_id = :tenant_id AND r.order_id = :order_id
+    ORDER BY o.created_at DESC, o.id DESC LIMIT 1
+"""
 BY_REFERENCE = "SELECT 1 FROM tool_operations WHERE CAST(result AS TEXT) LIKE :reference LIMIT 1"
 SEEN = "SELECT 1 FROM webhook_events WHERE id = :id"
 MARK = """
     INSERT INTO webhook_events (id, received_at) VALUES (:id, :now) ON CONFLICT (id) DO NOTHING
 """
+
+OF_OURS = ("created", "succeeded", "failed")
+WITHOUT_US = {"refunded": PAID_ELSEWHERE, "disputed": DISPUTE}
+REFERENCE = re.compile(r"(\S*[\d_-]\S*)( \S*\d\S*( [A-Z]{3})?)?")
+"""One word that is none of a sentence, and perhaps the amount: "REF-1 $500.00", "REF-1 500 JPY"."""
+UNREADABLE = "unreadable report"
 
 
 def receive(rt: Runtime, d: Design, report: Report) -> Steps[int]:
@@ -121,7 +134,7 @@ class ByOperation:
         marker_first: write down that the report has come in a transaction of its own, before it
             is booked: a crash in between, and its repetition is told that all is done (B49).
         on_unknown: the answer to a report of an operation that we do not have (yet): 404, so
-            that it is repeated, or 200, and it is gone for ever (case B29).
+            that it is repeated, or 200, and it is gone for ever (case B29). The same of an order.
     """
 
     marker_first: bool = False
@@ -136,11 +149,14 @@ class ByOperation:
         seen = tx.execute(SEEN, {"id": report.id}).fetchone() is not None
         if seen and not self.marker_first:
             return OK
-        if not report.intent_id:
-            self._without_us(tx, notes, report)
+        if report.kind not in (OF_OURS if report.intent_id else WITHOUT_US):
+            said = f"{report.kind}: {report.reference} of {report.order_id}"
+            notes.entry(report.intent_id, None, UNREADABLE, said)
             status = OK
-        else:
+        elif report.intent_id:
             status = self._of_ours(tx, d, notes, report)
+        else:
+            status = self._without_us(tx, notes, report)
         if status == OK:
             mark(tx, d, [], report)
         return status
@@ -151,28 +167,20 @@ class ByOperation:
         ).fetchone()
         if found is None:
             return self.on_unknown
-        *fields, status, _ = tx.execute(LOAD, {"operation_id": found[0]}).fetchone()
-        operation = Operation(*fields)
-        row = Row(status)
-        if report.kind == "created" or status == report.kind:
+        *fields, status, booked = tx.execute(LOAD, {"operation_id": found[0]}).fetchone()
+        operation, row = Operation(*fields), Row.read(status, booked)
+        if report.kind == "created":
             return OK  # nothing that we do not know
-        if row.final:
-            # Our books say one thing, the provider another. No rule may decide that.
-            reason = f"It was booked as {status}, and the provider reports: {report.kind}."
-            open_task(tx, operation.id, "contradiction", reason)
-            notes.add(operation, "task", reason)
-            return OK
-        if status not in ("processing", "outcome_unknown"):
+        if not row.final and status not in ("processing", "outcome_unknown"):
             return CONFLICT  # not sent by us, as far as we know: let it come again
-        paid = report.kind == "succeeded"
-        if paid and (report.amount, report.currency) != (operation.amount, operation.currency):
-            reason = (
-                f"{operation.amount} {operation.currency} were asked for, and the provider "
-                f"reports {report.amount} {report.currency} (minor units)."
-            )
-            open_task(tx, operation.id, "contradiction", reason)
-            notes.add(operation, "task", reason)
+        reason = contradiction(operation, row, report)
+        if reason is not None:
+            # Our books say one thing, the provider another. No rule may decide that.
+            ask_a_person(tx, notes, operation, "contradiction", reason)
             return OK
+        if row.final:
+            return OK
+        paid = report.kind == "succeeded"
         result = {"detail": report.reference if paid else "the provider could not pay it."}
         before = d.record.finish(tx, operation, report.kind, result, checked=True)
         if before is None:
@@ -182,10 +190,73 @@ class ByOperation:
         conclude(tx, d, operation)
         return OK
 
-    @staticmethod
-    def _without_us(tx: Transaction, notes: Notes, report: Report) -> None:
-        tx.execute(DISPUTE if report.kind == "disputed" else PAID_ELSEWHERE, _of_order(report))
-        notes.entry("", None, report.kind, f"{report.reference} of {report.order_id}")
+    def _without_us(self, tx: Transaction, notes: Notes, report: Report) -> int:
+        order = order_of(tx, report.tenant_id, report.order_id)
+        if order is None:
+            return self.on_unknown
+        which = f"{report.reference} of {report.order_id}"
+        said = (
+            f"The provider reports {report.amount} {report.currency} (minor units) "
+            f"{report.kind}, {which}."
+        )
+        if report.currency != order.currency or report.amount < 1:
+            said += f" It is no amount of an order in {order.currency}, and was not booked."
+            ask_about_order(tx, notes, report, UNREADABLE, said)
+            return OK
+        (too_much,) = tx.execute(WITHOUT_US[report.kind], _of_order(report)).fetchone()
+        notes.entry("", None, report.kind, which)
+        if too_much > 0:
+            said += f" More went back than was captured, by {too_much}."
+            ask_about_order(tx, notes, report, "overdrawn", said)
+        return OK
+
+
+def contradiction(operation: Operation, row: Row, report: Report) -> str | None:
+    """What a report of ours says against what we asked for, or have booked; None: nothing."""
+    if row.final and row.status != report.kind:
+        return f"It was booked as {row.status}, and the provider reports: {report.kind}."
+    if report.kind != "succeeded":
+        return None
+    reported = (report.order_id, report.amount, report.currency)
+    if reported != (operation.order_id, operation.amount, operation.currency):
+        return (
+            f"{operation.amount} {operation.currency} were asked for on {operation.order_id}, and "
+            f"the provider reports {report.amount} {report.currency} on {report.order_id} "
+            "(minor units)."
+        )
+    booked = str((row.result or {}).get("detail", "")) if row.final else ""
+    if is_another(booked, report.reference):
+        return f"It was booked as {booked}, and the provider reports another: {report.reference}."
+    return None
+
+
+def is_another(booked: str, reported: str) -> bool:
+    """Whether both are the provider's names, and of two payments.
+
+    What was booked by another path may have words in that place, and a report no name at all.
+    """
+    name = REFERENCE.fullmatch(booked)
+    return name is not None and reported.split()[:1] not in ([], [name[1]])
+
+
+def ask_a_person(
+    tx: Transaction, notes: Notes, operation: Operation, topic: str, reason: str
+) -> None:
+    """Opens a question, unless it is open, and writes down why."""
+    open_task(tx, operation.id, topic, reason)
+    notes.add(operation, "task", reason)
+
+
+def ask_about_order(tx: Transaction, notes: Notes, report: Report, event: str, reason: str) -> None:
+    """Writes down what is wrong with an order, and opens a question about its newest refund: one
+    of an order alone there is none.
+    """
+    notes.entry("", None, event, reason)
+    which = {"tenant_id": report.tenant_id, "order_id": report.order_id}
+    newest = tx.execute(NEWEST, which).fetchone()
+    if newest is not None:
+        *fields, _, _ = tx.execute(LOAD, {"operation_id": newest[0]}).fetchone()
+        ask_a_person(tx, notes, Operation(*fields), event, reason)
 
 
 def _of_order(report: Report) -> dict[str, Any]:

@@ -1,4 +1,9 @@
-"""The process that carries out what the backends promised."""
+"""The process that carries out what the backends promised.
+
+A claim is committed before the work begins, whatever the work is: a row whose work fails has been
+counted, is nobody's until its lease ends, and is set aside when it was claimed too often. The
+rows behind it are carried out meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from simulator.service import approval
 from simulator.service.answers import Answer, answer_about
 from simulator.service.audit import Notes
 from simulator.service.conclusion import fail
-from simulator.service.errors import Silence
+from simulator.service.errors import Declined, RateLimited, Silence
 from simulator.service.once import once
 from simulator.service.operations import FINAL, REFUND, Operation, Row, move
 from simulator.service.outbox import Found, Job, Outbox, bury, claim_next, look, release
@@ -23,8 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Message",
+    "act",
+    "call_off",
     "claim",
     "consume",
+    "expire",
     "hand_over",
     "mark_told",
     "refund",
@@ -62,12 +70,17 @@ def work(rt: Runtime, d: Design) -> Steps[None]:
             continue
         if job.topic == "refund":
             yield from refund(rt, d, job)
-        else:
+        elif job.topic == "tell":
             yield from tell(rt, d, job)
+        else:
+            yield from once(rt, d, act if job.topic == "act" else expire, job)
 
 
 def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Carries out a refund, or asks what became of one that is too old to be sent again."""
+    if job.objection is not None:
+        yield from once(rt, d, call_off, job)
+        return
     unknown = job.tries > 0 or job.expired
     if job.too_old or (unknown and not d.recovery.resends):
         outcome = yield from ask(rt, job.operation)
@@ -105,6 +118,11 @@ def hand_over(
         return
     notes = Notes(tx, d, later)
     _move(tx, notes, job.operation, "processing", "outcome_unknown")
+    _set_aside(tx, notes, job, reason)
+
+
+def _set_aside(tx: Transaction, notes: Notes, job: Job, reason: str) -> None:
+    """From here on the row is a person's."""
     bury(tx, job)
     open_task(tx, job.operation.id, job.topic, reason)
     notes.add(job.operation, "task", reason)
@@ -130,21 +148,36 @@ def claim(
     notes = Notes(tx, d, later)
     if job.topic == "refund":
         return _claim_refund(tx, d, notes, job)
-    if job.topic == "act":
-        release(tx, job, fence=True, again_in=None, done=True)
-        if job.status not in FINAL:
-            approval.act(tx, d, later, job.operation)
-        return None
-    if job.topic == "expire":
-        approval.expire(tx, d, notes, job.operation)
+    if _nothing_left(job):
         release(tx, job, fence=True, again_in=None, done=True)
         return None
-    if _too_late(tx, d, job):
-        bury(tx, job)
-        open_task(tx, job.operation.id, job.topic, "The customer could not be told.")
-        notes.add(job.operation, "task", "the customer could not be told")
+    if job.topic == "tell" and _too_late(tx, d, job):
+        _set_aside(tx, notes, job, "The customer could not be told.")
+        return None
+    if _too_often(d, job):
+        _set_aside(tx, notes, job, _dead_letter(job))
         return None
     return job
+
+
+def _nothing_left(job: Job) -> bool:
+    """Whether what was promised in our own database has come to its end already."""
+    if job.topic == "expire":
+        return job.status != "awaiting_approval"
+    return job.topic == "act" and job.status in FINAL
+
+
+def _too_often(d: Design, job: Job) -> bool:
+    """Whether so many claims in a row have left no result that the next would leave none either.
+
+    A customer who was not reached is a result: only what kills its workers counts.
+    """
+    assert isinstance(d.dispatch, Outbox)
+    return d.dispatch.max_attempts is not None and job.claims > d.dispatch.max_attempts
+
+
+def _dead_letter(job: Job) -> str:
+    return f"Claimed {job.claims - 1} times without a result (dead letter)."
 
 
 def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | None:
@@ -156,20 +189,14 @@ def _claim_refund(tx: Transaction, d: Design, notes: Notes, job: Job) -> Job | N
         # The worker before may have paid and died: its claim is no evidence either way.
         _move(tx, notes, operation, "processing", "outcome_unknown")
         status = "outcome_unknown"
-    assert isinstance(d.dispatch, Outbox)
-    if d.dispatch.max_attempts is not None and job.claims > d.dispatch.max_attempts:
+    if _too_often(d, job):
         if status == "processing":
             _move(tx, notes, operation, "processing", "outcome_unknown")
-        reason = f"Claimed {job.claims - 1} times without a result (dead letter)."
-        bury(tx, job)
-        open_task(tx, operation.id, job.topic, reason)
-        notes.add(operation, "task", reason)
+        _set_aside(tx, notes, job, _dead_letter(job))
         return None
     objection = approval.objection(tx, d, operation) if status == "pending" else None
     if objection is not None:
-        fail(tx, d, notes, operation, "pending", objection)
-        release(tx, job, fence=True, again_in=None, done=True)
-        return None
+        return job._replace(objection=objection)
     if status != "processing":
         _move(tx, notes, operation, status, "processing")
     too_old = _too_late(tx, d, job)
@@ -195,6 +222,32 @@ def _too_late(tx: Transaction, d: Design, job: Job, horizons: float = 1.0) -> bo
     return horizon is not None and bool(job.created_at <= tx.time(-horizons * horizon))
 
 
+def act(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -> None:
+    """Carries out what moves no money and ends its claim, both or neither."""
+    row = d.record.row(tx, job.operation)
+    if _still_ours(tx, d, job) and row is not None and not row.final:
+        approval.act(tx, d, later, job.operation)
+
+
+def expire(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -> None:
+    """Closes a question that nobody has answered in time and ends its claim, both or neither."""
+    if _still_ours(tx, d, job):
+        approval.expire(tx, d, Notes(tx, d, later), job.operation)
+
+
+def call_off(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -> None:
+    """Ends a refund that must not be sent any more, and its claim, both or neither."""
+    assert job.objection is not None
+    if _still_ours(tx, d, job):
+        fail(tx, d, Notes(tx, d, later), job.operation, "pending", job.objection)
+
+
+def _still_ours(tx: Transaction, d: Design, job: Job) -> bool:
+    """Ends the claim of what this transaction does; False if somebody else has claimed since."""
+    assert isinstance(d.dispatch, Outbox)
+    return release(tx, job, d.dispatch.fence, again_in=None, done=True)
+
+
 def tell(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Tells the customer how it ended. A second message is a nuisance, none is a broken promise."""
     answer = answer_about(job.operation, Row.read(job.status, job.result))
@@ -202,7 +255,7 @@ def tell(rt: Runtime, d: Design, job: Job) -> Steps[None]:
         message = Message(job.operation.intent_id, answer, job.operation.action)
         yield from rt.call("customer.notify", message, timeout=PROVIDER_TIMEOUT)
         delivered = True
-    except Silence:
+    except (Silence, RateLimited, Declined):
         delivered = False
     yield from once(rt, d, mark_told, job, delivered)
 

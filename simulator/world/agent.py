@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from simulator.world.runtime import VirtualRuntime
     from simulator.world.world import World
 
-__all__ = ["ToolRequest", "converse"]
+__all__ = ["ACCESS", "ToolRequest", "converse"]
 
 LONGEST_WAIT = 2 * 3600.0
+
+ACCESS = "access"
+"""What a 403 speaks of: what may be touched, and not how a wish ended."""
 
 
 class ToolRequest:
@@ -63,8 +66,10 @@ def converse(rt: VirtualRuntime, world: World, submission: Submission, before: A
     else:
         # Older than anything that the service says: it takes nothing back.
         answer = Answer("verifying", "I have no answer yet.", version=0)
-    refund = submission.tool == "issue_refund"
-    world.tell(submission.intent_id, answer, REFUND if refund else submission.tool)
+    about = REFUND if submission.tool == "issue_refund" else submission.tool
+    if answer.code == "forbidden":
+        about = ACCESS  # another call, of what is the customer's own, may yet succeed
+    world.tell(submission.intent_id, answer, about)
 
 
 def replace_thought(submission: Submission, thought: int) -> Submission:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simulator.world.runtime import VirtualRuntime
     from simulator.world.world import World
 
-__all__ = ["Consent", "DecisionRequest", "Question", "consider"]
+__all__ = ["Consent", "DecisionRequest", "Question", "Word", "consider"]
 
 PATIENCE = 15.0
 TRIES = 25
@@ -67,6 +67,37 @@ class Consent(NamedTuple):
     entitled: bool
 
 
+class Word:
+    """A person's yes or no about an intent. Times in microseconds.
+
+    Attributes:
+        asked, said, answered: when the question was put, when the word was said, and when the
+            service had confirmed it (None: it has not).
+        heard: what the service answered: "approved", "rejected", …; "" until then.
+        gone: what was cancelled or deleted by the time that it was said, as in `gone_by_now`.
+    """
+
+    __slots__ = ("answered", "asked", "entitled", "gone", "heard", "intent_id", "said", "yes")
+
+    def __init__(
+        self,
+        intent_id: str,
+        yes: bool,
+        entitled: bool,
+        asked: int,
+        said: int,
+        gone: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:
+        self.intent_id = intent_id
+        self.yes = yes
+        self.entitled = entitled
+        self.asked = asked
+        self.said = said
+        self.gone = gone
+        self.answered: int | None = None
+        self.heard = ""
+
+
 class DecisionRequest:
     """A decision on its way to an instance, and the session that it travels with."""
 
@@ -78,6 +109,17 @@ class DecisionRequest:
         self.instance = instance
 
 
+CANCELLED = "SELECT tenant_id, id FROM orders WHERE status = 'cancelled'"
+PROFILES = "SELECT tenant_id, user_id FROM profiles"
+
+
+def gone_by_now(world: World) -> frozenset[tuple[str, str]]:
+    """(tenant, id) of the orders that are cancelled, and of the customers without a profile."""
+    rows = world.database.rows
+    customers = {(order.tenant_id, order.user_id) for order in world.scenario.orders}
+    return frozenset(map(tuple, rows(CANCELLED))) | (customers - set(map(tuple, rows(PROFILES))))
+
+
 def consider(rt: VirtualRuntime, world: World, approval_id: str) -> Any:
     """One question: a look at it after a while, an answer, and perhaps second thoughts."""
     settings = world.scenario.approver
@@ -86,12 +128,12 @@ def consider(rt: VirtualRuntime, world: World, approval_id: str) -> Any:
         yield from rt.sleep(LOOK_AGAIN)
     shown = world.database.connection.execute(QUESTION, (approval_id,)).fetchone()
     if shown is None:
-        world.answered(approval_id, "", "gone")  # somebody removed what was asked about
+        world.answered(approval_id, "gone")  # somebody removed what was asked about
         return
     question = Question._make((*shown[:-2], *map(read, shown[-2:])))
     says = settings.answer(question.intent_id)
     if says == "nothing":
-        world.answered(approval_id, question.intent_id, "nothing")
+        world.answered(approval_id, "nothing")
         return
     yield from _answer(rt, world, question, says == "yes")
     if settings.second_thoughts is not None:
@@ -106,18 +148,25 @@ def _answer(rt: VirtualRuntime, world: World, question: Question, approve: bool)
     )
     decision = Decision(question.approval_id, approve, question.digest)
     world.note("approver", "note", "decides", text="says yes" if approve else "says no")
+    entitled = (
+        permission(question.action) in settings.permissions
+        and settings.user_id != world.scenario.intent(question.intent_id).user_id
+    )
+    now = int(world.clock.now)
+    gone = gone_by_now(world) if world.scenario.beside_money else frozenset[Any]()
+    word = Word(question.intent_id, approve, entitled, question.asked_at, now, gone)
+    world.decisions.append(word)
     if approve and world.clock.now < question.expires_at:
         world.consents.append(
             Consent(
-                int(world.clock.now),
+                now,
                 question.intent_id,
                 question.order_id,
                 question.amount,
                 question.currency,
                 question.expires_at,
                 question.asked_at,
-                permission(question.action) in settings.permissions
-                and settings.user_id != world.scenario.intent(question.intent_id).user_id,
+                entitled,
             )
         )
     for attempt in range(TRIES):
@@ -127,5 +176,6 @@ def _answer(rt: VirtualRuntime, world: World, question: Question, approve: bool)
         except Silence:
             yield from rt.sleep(min(LONGEST_WAIT, 2.0**attempt))
             continue
-        world.answered(question.approval_id, question.intent_id, decided.word)
+        world.answered(question.approval_id, decided.word)
+        word.answered, word.heard = int(world.clock.now), decided.word
         return

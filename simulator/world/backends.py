@@ -28,11 +28,13 @@ class Backends:
 
     Attributes:
         answers: (request, answer) of every tool call that was answered.
+        arrivals: when each of these requests had arrived; microseconds.
     """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.answers: list[tuple[ToolRequest, Answer]] = []
+        self.arrivals: list[int] = []
         self._served: dict[Life, list[Exchange]] = {}
 
     def serve(self, exchange: Exchange) -> None:
@@ -52,10 +54,12 @@ class Backends:
             life.inbox.append(later)
             return
 
+        arrived = int(self.world.clock.now)
+
         def ended(answer: Any, error: BaseException | None) -> None:
             serving.remove(exchange)
             if error is None:
-                self._checked(exchange.request, answer)
+                self._checked(exchange.request, answer, arrived)
                 exchange.respond(answer)
             elif isinstance(error, SERVICE_ERRORS):
                 self.world.note(life.process, "error", type(error).__name__, text=str(error))
@@ -71,7 +75,7 @@ class Backends:
         for exchange in self._served.pop(life, []):
             exchange.broken()
 
-    def _checked(self, request: Any, answer: Any) -> None:
+    def _checked(self, request: Any, answer: Any, arrived: int) -> None:
         if not isinstance(request, ToolRequest):
             return
         if not isinstance(answer, Answer) or answer.kind not in KINDS:
@@ -81,6 +85,7 @@ class Backends:
                 f"Kinds of answers: {', '.join(sorted(KINDS))}."
             )
         self.answers.append((request, answer))
+        self.arrivals.append(arrived)
 
 
 def steps_for(runtime: VirtualRuntime, design: Design, request: Any) -> Generator[Any, Any, Any]:

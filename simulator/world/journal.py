@@ -70,7 +70,7 @@ class Journal:
             return ""
         if isinstance(request, ToolRequest):
             call = request.call
-            said = f"refund {call.arguments.get('amount')}"
+            said = f"refund {_shown(call.arguments.get('amount'))}"
             return f"{call.call_id}: {said if call.name == 'issue_refund' else call.name}"
         if isinstance(request, DecisionRequest):
             return "yes" if request.decision.approve else "no"
@@ -92,6 +92,14 @@ class Journal:
             names = ", ".join(map(str, named if isinstance(named, list) else [named]))
             return f"Please {submission.tool.replace('_', ' ')} {names}".strip()
         return f"Please refund {money(intent.amount, intent.currency)} of order {intent.order_id}."
+
+
+def _shown(amount: Any) -> str:
+    """An amount as the model wrote it; a number of thousands of digits has no text."""
+    try:
+        return str(amount)
+    except ValueError:
+        return "of a huge number"
 
 
 def _short(key: str) -> str:

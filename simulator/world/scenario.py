@@ -63,6 +63,7 @@ class Scenario(
         outside: what happens to the orders without us.
         poison: intents whose event kills every worker that is about to send it.
         consent_above: whole units of a currency that the shop lets nobody refund alone.
+        consent_within: seconds after its question within which a person's yes has to count.
         backends, workers: how many processes of each.
 
     Raises:

@@ -305,6 +305,8 @@ class WebhookSettings:
             comes out of order.
         patience: seconds that the provider waits for our answer.
         tries: how often a report is sent at most, 5 s, 10 s, 20 s … up to an hour apart.
+        misreports: minor units that the reports of refunds that we asked for name, whatever was
+            paid; None: what was paid.
     """
 
     created: tuple[float, ...] = ()
@@ -312,6 +314,7 @@ class WebhookSettings:
     failed: tuple[float, ...] = (0.0,)
     patience: float = 5.0
     tries: int = 40
+    misreports: int | None = None
 
     def __post_init__(self) -> None:
         fits_its_types(self)
@@ -320,6 +323,8 @@ class WebhookSettings:
             needs(self, name, seconds, "seconds, 0 or more each")
         needs(self, "patience", positive(self.patience), "seconds, more than 0")
         needs(self, "tries", whole(self.tries, 1), "a whole number, 1 or more")
+        said = self.misreports is None or whole(self.misreports, 0)
+        needs(self, "misreports", said, "whole minor units, 0 or more, or None")
 
 
 SEMANTICS = ("stripe-v1", "stripe-v2", "ietf", "none")

@@ -11,7 +11,7 @@ from simulator.service.operations import FINAL, REFUND, DurableRecord, Operation
 from simulator.service.outbox import Outbox, Publish
 from simulator.service.webhooks import Report
 from simulator.world.agent import ToolRequest, converse
-from simulator.world.approver import Consent, DecisionRequest, consider
+from simulator.world.approver import Consent, DecisionRequest, Word, consider
 from simulator.world.backends import Backends
 from simulator.world.broker import Broker
 from simulator.world.clock import BudgetUsed, Clock, Life, Task, microseconds
@@ -76,7 +76,8 @@ class Told(NamedTuple):
     """A statement to the customer. `time` in microseconds.
 
     Attributes:
-        about: the kind of operation that it speaks of: "refund", or the name of another tool.
+        about: the kind of operation that it speaks of: "refund", the name of another tool, or
+            "access" (a 403).
     """
 
     time: int
@@ -136,7 +137,7 @@ class World(Journal):
         self._messages = 0
         self._ids = 0
         self.consents: list[Consent] = []
-        self.agreed: set[str] = set()
+        self.decisions: list[Word] = []
         self._open_questions: dict[str, str | None] = {}
         self._reports = 0
         self._unsettled: list[tuple[Operation, Any]] = []
@@ -429,12 +430,10 @@ class World(Journal):
                 runtime = VirtualRuntime(self, life)
                 self.run_task(life, consider(runtime, self, approval_id), self._ended("approver"))
 
-    def answered(self, approval_id: str, intent_id: str, word: str) -> None:
+    def answered(self, approval_id: str, word: str) -> None:
         """The approver has an answer to a decision: nobody has to ask again."""
         if self._open_questions[approval_id] is None:
             self._open_questions[approval_id] = word
-        if word == "approved":
-            self.agreed.add(intent_id)
 
     def in_one_instant(self, who: str, transaction: Callable[..., Any], *arguments: Any) -> Any:
         """Runs a transaction of somebody who is not under trial; None if the database is not
@@ -455,6 +454,7 @@ class World(Journal):
         if settings is None:
             return
         self._reports += 1
+        wrong = settings.misreports if effect.intent else None
         report = Report(
             f"event-{self._reports}",
             kind,
@@ -462,7 +462,7 @@ class World(Journal):
             effect.reference,
             effect.tenant_id,
             effect.order_id,
-            effect.amount,
+            effect.amount if wrong is None else wrong,
             effect.currency,
         )
         name = kind if kind in ("created", "failed") else "succeeded"

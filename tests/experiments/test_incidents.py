@@ -21,7 +21,14 @@ from simulator.service import pipeline, silence
 from simulator.service.answers import Answer, FromRecord, Optimistic
 from simulator.service.approval import Approval, ModelFlag, NoApproval
 from simulator.service.authorization import FromArguments
-from simulator.service.balance import BOOK, CheckThenAct, NoBalance, Reserved, order_of
+from simulator.service.balance import (
+    BOOK,
+    CheckThenAct,
+    NoBalance,
+    OrderRow,
+    Reserved,
+    order_of,
+)
 from simulator.service.keys import (
     DateStamped,
     ModelKeyPerAttempt,
@@ -246,7 +253,10 @@ class FloatTolerance(CheckThenAct):
     def take(self, tx: Any, operation: Operation) -> bool:
         row = order_of(tx, operation.tenant_id, operation.order_id)
         assert row is not None
-        return operation.amount / 100 - (row.captured - row.refunded) / 100 <= 0.05
+        return self.holds(row, operation)
+
+    def holds(self, order: OrderRow, operation: Operation) -> bool:
+        return operation.amount / 100 - (order.captured - order.refunded) / 100 <= 0.05
 
 
 @dataclass(frozen=True)

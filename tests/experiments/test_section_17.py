@@ -561,7 +561,8 @@ BUSY = (
 
 def test_a_yes_after_the_time_is_over_counts_as_none_even_if_no_worker_has_noticed_yet() -> None:
     half_a_minute = designs.SAFE.but(approval=Approval(lifetime=30.0))
-    run = replay(half_a_minute, large(), BUSY)  # they sleep from 30 s on; the yes comes at 60 s
+    late = large().but(consent_within=30.0)
+    run = replay(half_a_minute, late, BUSY)  # they sleep from 30 s on; the yes comes at 60 s
     assert run.verdict == frozenset()
     assert not run.unstruck
     assert paid(run) == []

@@ -282,7 +282,7 @@ def test_whoever_may_not_consent_does_not_even_if_the_design_lets_him(
 
 
 def test_a_consent_that_comes_late_is_none() -> None:
-    late = LARGE.but(approver=ApproverSettings(delay=90.0))
+    late = LARGE.but(approver=ApproverSettings(delay=90.0), consent_within=60.0)
     patient = Approval(lifetime=60.0, when_expired="approved")
     assert replay(designs.SAFE.but(approval=patient), late).verdict == {"unapproved_refund"}
     assert replay(designs.SAFE.but(approval=Approval(lifetime=60.0)), late).verdict == frozenset()
@@ -343,15 +343,18 @@ def test_a_refusal_without_consent_is_true_and_one_with_it_is_not() -> None:
     assert run.verdict == {"lost_refund"}
 
 
-def test_a_refusal_of_an_order_that_changed_under_it_is_true() -> None:
+@pytest.mark.parametrize(("amount", "said"), [(100_00, "done"), (400_00, "refused")])
+def test_a_chargeback_that_leaves_enough_refuses_no_refund_and_one_that_does_not_does(
+    amount: int, said: str
+) -> None:
     late = [faults.pause("backend-1:begin", when="before", seconds=5)]
-    taken = Outside("chargeback", at=3.0, amount=100_00)
+    taken = Outside("chargeback", at=3.0, amount=amount)
     scenario = Scenario(
         intents=(Intent("intent-1", amount=200_00),), outside=(taken,), provider=REPORTING
     )
     run = replay(designs.SAFE, scenario, late)
     assert run.verdict == frozenset()
-    assert set(run.told.statement) == {"refused"}
+    assert set(run.told.statement) == {said}
     before = replay(designs.SAFE, scenario)
     assert set(before.told.statement) == {"done"}
 

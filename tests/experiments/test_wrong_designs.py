@@ -245,6 +245,11 @@ def anyhow(row: Any) -> answers.Answer:
     return HONEST_FROM_ROW(row) if final else answers.DONE
 
 
+LOOKS_ONCE = SAFE.but(approval=Approval(revalidate=False))
+"""The balance is looked at twice, when it is reserved and before the money is asked for: one
+mistake alone shows only where the second look is missing."""
+
+
 def no_after_all(row: Any) -> answers.Answer:
     final = row is not None and row.final
     return HONEST_FROM_ROW(row) if final else answers.FORBIDDEN
@@ -496,6 +501,7 @@ TABLE: list[Wrong] = [
         "two_partial_refunds",
         "over_refund",
         ("delay_request", "provider_down"),
+        design=LOOKS_ONCE,
         patches=(sql(balance, "RESERVE", "- pending ", ""),),
     ),
     Wrong(
@@ -511,6 +517,7 @@ TABLE: list[Wrong] = [
         "what the bank took is ignored",
         "charged_back_before",
         "over_refund",
+        design=LOOKS_ONCE,
         patches=(sql(balance, "RESERVE", "- disputed ", ""),),
     ),
     Wrong(
@@ -518,6 +525,7 @@ TABLE: list[Wrong] = [
         "what was refunded is ignored",
         "refunded_by_hand",
         "over_refund",
+        design=LOOKS_ONCE,
         patches=(sql(balance, "RESERVE", "- refunded ", ""),),
     ),
     Wrong(
@@ -1085,6 +1093,7 @@ NOT_A_MATTER_OF_HISTORIES = {
     "invalid": "a name",
     "policy": "how a slip in a policy is said",
     "runtime": "an interface",
+    "checks": "how a setting is refused",
     "database": "a translation; without the UNIQUE constraint no table is made",
     "design": "slots",
     "designs": "designs",

@@ -74,8 +74,11 @@ class Shop:
         for _ in range(6):
             job = drive(worker.once(self.runtime, SAFE, worker.claim, "worker-1#1", None))
             if job is not None and job.operation.tenant_id == self.tenant:
-                act = worker.refund if job.topic == "refund" else worker.tell
-                drive(act(self.runtime, SAFE, job))
+                if job.topic == "act":
+                    drive(worker.once(self.runtime, SAFE, worker.act, job))
+                else:
+                    carry_out = worker.refund if job.topic == "refund" else worker.tell
+                    drive(carry_out(self.runtime, SAFE, job))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self.database.rows(query, {"tenant": self.tenant, "user": self.user})

@@ -359,13 +359,19 @@ class ToolDesk:
 
     def work(self, rounds: int = 6) -> list[Any]:
         """What a worker does with all that is due; the jobs that are not done in our database."""
-        from simulator.service.worker import claim
+        from simulator.service.worker import act, call_off, claim, expire
 
+        ours: dict[str, Any] = {"act": act, "expire": expire}
         jobs = []
         for _ in range(rounds):
             job = finished(self.runtime.transact(claim, self.design, [], "worker-1#1", None))
-            if job is not None:
+            if job is None:
+                continue
+            ends = call_off if job.objection is not None else ours.get(job.topic)
+            if ends is None:
                 jobs.append(job)
+            else:
+                finished(self.runtime.transact(ends, self.design, [], job))
         return jobs
 
     def orders(self) -> dict[str, tuple[str, int]]:

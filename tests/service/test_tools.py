@@ -248,6 +248,10 @@ def test_a_strangers_order_is_not_there_in_just_the_words_of_one_that_never_was(
     before = tools.dump()
     answer = tools.call("get_order_status", order_id=order_id)
     assert (answer.kind, answer.text) == ("info", f"There is no order {order_id}.")
+    assert tools.desk.rows("SELECT event, detail FROM audit_log") == [
+        ("denied", "not an order of this user")
+    ]
+    tools.desk.execute("DELETE FROM audit_log")
     assert tools.dump() == before
 
 

@@ -28,7 +28,7 @@ from simulator.service.webhooks import (
     note_report,
     receive,
 )
-from simulator.service.worker import claim
+from simulator.service.worker import call_off, claim
 
 TENANT = "7a1c0f5e-3b52-4c0e-9f0a-1d2e3f4a5b6c"
 OTHER_TENANT = "11111111-2222-4333-8444-555555555555"
@@ -76,6 +76,9 @@ class Post:
     def topics(self) -> list[str]:
         rows = self.desk.rows("SELECT topic FROM outbox WHERE done_at IS NULL ORDER BY topic")
         return [row[0] for row in rows]
+
+    def tasks(self) -> list[Any]:
+        return self.desk.rows("SELECT topic, reason FROM tasks ORDER BY topic")
 
     def events(self) -> list[str]:
         return [row[0] for row in self.desk.rows("SELECT event FROM audit_log ORDER BY id")]
@@ -246,6 +249,108 @@ def test_a_report_of_another_sum_than_was_asked_for_is_a_humans(
     assert sent.markers() == ["event-1"]
 
 
+@pytest.fixture
+def booked(sent: Post) -> Post:
+    """A refund of 500.00 that is booked as paid, under the provider's name REF-1 $500.00."""
+    sent.report(replace(PAID, id="the first", reference="REF-1 $500.00"))
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"amount": 50_00}, "reports 5000 USD on ORD-1001"),
+        ({"amount": 0}, "reports 0 USD"),
+        ({"currency": "EUR"}, "reports 50000 EUR"),
+        ({"order_id": "ORD-2"}, "on ORD-2"),
+        ({"reference": "REF-11 $500.00"}, "booked as REF-1 $500.00, and the provider reports"),
+        ({"reference": "re_2"}, "another: re_2."),
+        ({"reference": "OTHER"}, "another: OTHER."),
+    ],
+)
+def test_a_report_that_differs_from_what_is_booked_is_a_humans_once(
+    other: dict[str, Any], words: str, booked: Post
+) -> None:
+    books, topics, events = booked.books(), booked.topics(), booked.events()
+    report = replace(PAID, **{"reference": "REF-1 $500.00", **other})
+    for _ in range(3):
+        assert booked.report(report) == OK
+    assert (booked.books(), booked.topics()) == (books, topics)
+    assert booked.desk.status() == "succeeded"
+    ((topic, reason),) = booked.tasks()
+    assert (topic, words in reason) == ("contradiction", True)
+    assert booked.events() == [*events, "task"]
+    assert "event-1" in booked.markers()
+
+
+def test_a_third_payment_is_written_down_though_the_question_is_open(booked: Post) -> None:
+    for number in (2, 3):
+        booked.report(replace(PAID, id=f"event-{number}", reference=f"REF-{number} $500.00"))
+    ((_, reason),) = booked.tasks()
+    assert "REF-2" in reason
+    details = booked.desk.rows("SELECT detail FROM audit_log WHERE event = 'task' ORDER BY id")
+    assert ["REF-2" in details[0][0], "REF-3" in details[1][0]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("detail", "reference"),
+    [
+        ("REF-1 $500.00", "REF-1 $500.00"),
+        ("REF-1 $1,500.00", "REF-1"),
+        ("REF-1 500 JPY", "REF-1 500 JPY"),
+        ("REF-1 $500.00", ""),
+        ("REF-1 $500.00", " "),
+        ("", "REF-1 $500.00"),
+        ("booked by hand", "REF-1 $500.00"),
+        ("paid, see the e-mail of 3 May", "REF-1 $500.00"),
+        ("2026-05-03 by hand", "REF-1 $500.00"),
+        ("paid", "REF-1 $500.00"),
+    ],
+)
+def test_where_one_of_the_two_has_no_name_of_the_provider_none_is_compared(
+    detail: str, reference: str, post: Post
+) -> None:
+    post.asked()
+    post.finished(post.claimed(), Outcome("succeeded", detail))
+    seen = post.tasks(), post.books(), post.events()
+    assert post.report(replace(PAID, reference=reference)) == OK
+    assert (post.tasks(), post.books(), post.events()) == seen
+    assert seen[0] == []
+    assert post.report(replace(PAID, id="another sum", amount=1)) == OK
+    assert len(post.tasks()) == 1, "the sum is compared all the same"
+
+
+@pytest.mark.parametrize("detail", ["REF-1 500 JPY", "REF-1 1.500 KWD", "re_3Nab", "84419", "X_y"])
+def test_a_name_of_the_provider_is_known_by_its_form(detail: str, post: Post) -> None:
+    post.asked()
+    post.finished(post.claimed(), Outcome("succeeded", detail))
+    post.report(replace(PAID, reference="REF-2"))
+    assert len(post.tasks()) == 1
+
+
+def test_an_audit_afterwards_hears_of_a_second_payment_too(booked: Post) -> None:
+    booked.design = SAFE.but(audit=AuditAfterwards())
+    booked.report(replace(PAID, reference="REF-2 $500.00"))
+    assert booked.events()[-1] == "task"
+
+
+@pytest.mark.parametrize(
+    "report",
+    [replace(PAID, kind="updated"), replace(BY_HAND, kind="updated"), replace(PAID, intent_id="")],
+    ids=["of ours", "without us", "ours, without our intent"],
+)
+def test_a_report_of_a_kind_that_we_do_not_know_is_written_down_and_nothing_is_booked(
+    report: Report, sent: Post
+) -> None:
+    books, topics, events = sent.books(), sent.topics(), sent.events()
+    for _ in range(2):
+        assert sent.report(report) == OK
+    assert (sent.books(), sent.topics(), sent.tasks()) == (books, topics, [])
+    assert sent.desk.status() == "processing"
+    assert sent.events() == [*events, "unreadable report"]
+    assert sent.markers() == [report.id]
+
+
 def test_a_tenant_hears_nothing_of_anothers_refund_with_the_same_intent_id(
     sent: Post, run: Any, make_call: Any, session: Session
 ) -> None:
@@ -287,7 +392,7 @@ def test_what_was_checked_before_money_went_without_us_is_not_sent(
 ) -> None:
     post.asked()
     post.report(report)
-    assert claim(post.desk, SAFE, [], "worker-1#1") is None
+    call_off(post.desk, SAFE, [], post.claimed())
     assert post.desk.status() == "failed"
 
 
@@ -318,6 +423,100 @@ def test_another_order_is_left_alone(post: Post) -> None:
         (0, 0, 1),
         (100_00, 100_00, 3),
     ]
+
+
+@pytest.mark.parametrize("report", [BY_HAND, CHARGEBACK])
+@pytest.mark.parametrize("other", [{"order_id": "ORD-2"}, {"tenant_id": OTHER_TENANT}])
+def test_a_report_of_an_order_that_we_do_not_have_yet_is_to_come_again(
+    other: dict[str, str], report: Report, post: Post
+) -> None:
+    report = replace(report, **other)
+    seen = post.seen()
+    assert post.report(report) == NOT_FOUND
+    assert post.seen() == seen
+    post.desk.order(order_id=report.order_id, tenant_id=report.tenant_id)
+    assert post.report(report) == OK
+    assert post.markers() == [report.id]
+    assert post.events() == [report.kind]
+    assert post.books() == (0, 0, 0, 1), "the other order is left alone"
+
+
+def test_a_thank_you_for_an_unknown_order_loses_the_report_for_ever(post: Post) -> None:
+    post.design = SAFE.but(webhook=ByOperation(on_unknown=OK))
+    for _ in range(2):
+        assert post.report(replace(CHARGEBACK, order_id="ORD-2")) == OK
+        post.desk.execute("UPDATE orders SET id = 'ORD-2'")
+    assert post.books() == (0, 0, 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["refunded", "disputed"])
+@pytest.mark.parametrize("other", [{"currency": "EUR"}, {"amount": 0}, {"amount": -100_00}])
+def test_what_is_no_amount_of_the_order_is_not_booked_and_is_a_humans(
+    other: dict[str, Any], kind: str, sent: Post
+) -> None:
+    books, events = sent.books(), sent.events()
+    report = replace(BY_HAND, kind=kind, **other)
+    for _ in range(2):
+        assert sent.report(report) == OK
+    assert sent.books() == books
+    ((topic, reason),) = sent.tasks()
+    assert topic == "unreadable report"
+    assert f"{report.amount} {report.currency} (minor units) {kind}, REF-1 of ORD-1001" in reason
+    assert sent.events() == [*events, "unreadable report", "task"]
+    assert sent.markers() == [report.id]
+
+
+def test_where_nobody_asked_for_a_refund_a_foreign_currency_is_at_least_written_down(
+    post: Post,
+) -> None:
+    assert post.report(replace(BY_HAND, currency="EUR")) == OK
+    assert post.books() == (0, 0, 0, 1)
+    assert (post.events(), post.tasks()) == (["unreadable report"], [])
+
+
+@pytest.mark.parametrize("kind", ["refunded", "disputed"])
+def test_more_than_was_captured_is_booked_and_is_a_humans(kind: str, booked: Post) -> None:
+    refunded, pending, disputed, version = booked.books()
+    report = replace(BY_HAND, kind=kind, amount=1)
+    events = booked.events()
+    for _ in range(2):
+        assert booked.report(report) == OK
+    by_hand = kind == "refunded"
+    assert booked.books() == (refunded + by_hand, pending, disputed + (not by_hand), version + 1)
+    ((topic, reason),) = booked.tasks()
+    assert topic == "overdrawn"
+    assert reason.endswith("More went back than was captured, by 1.")
+    assert booked.events() == [*events, kind, "overdrawn", "task"]
+
+
+@pytest.mark.parametrize("kind", ["refunded", "disputed"])
+def test_all_that_was_captured_is_not_too_much(kind: str, post: Post) -> None:
+    post.report(BY_HAND)
+    post.report(replace(CHARGEBACK, amount=400_00))
+    assert post.events() == ["refunded", "disputed"]
+    post.report(replace(BY_HAND, id="event-6", kind=kind, amount=1))
+    assert post.events()[2:] == [kind, "overdrawn"]
+    assert post.tasks() == []
+
+
+def test_what_is_only_under_way_does_not_count_as_gone(sent: Post) -> None:
+    sent.report(replace(CHARGEBACK, amount=500_00))
+    assert sent.tasks() == []
+
+
+def test_a_question_about_an_order_is_put_to_its_newest_refund(
+    post: Post, run: Any, make_call: Any, session: Session
+) -> None:
+    post.desk.order(order_id="ORD-2")
+    # In the order of their ids, of time, and of another order: only time counts.
+    wanted = {"intent-a": ("ORD-1001", 2), "intent-b": ("ORD-1001", 1), "intent-c": ("ORD-2", 3)}
+    for intent_id, (order_id, seconds) in wanted.items():
+        post.desk.seconds = seconds
+        call = make_call(order_id=order_id, amount="10.00")
+        run(handle(post.runtime, SAFE, call, replace(session, intent_id=intent_id)))
+    post.report(replace(BY_HAND, currency="EUR"))
+    asked = "SELECT r.intent_id FROM tasks t JOIN refunds r ON r.operation_id = t.operation_id"
+    assert post.desk.rows(asked) == [("intent-a",)]
 
 
 # Crashes, and the database.

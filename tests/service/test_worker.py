@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from simulator.service.answers import FromRecord
+from simulator.service.approval import Approval
 from simulator.service.balance import Reserved
 from simulator.service.design import Design
 from simulator.service.designs import SAFE
 from simulator.service.errors import CallTimeout, CommitUnknown, Declined, RateLimited
 from simulator.service.operations import FINAL, DurableRecord
-from simulator.service.outbox import Job, Outbox, Publish
+from simulator.service.outbox import Job, Outbox, Publish, next_due
 from simulator.service.payment import SETTLEMENT_CHECK, Accepted, CameToNothing, Outcome, pay
 from simulator.service.pipeline import finish, once
 from simulator.service.pipeline import handle as answer_call
@@ -22,7 +26,19 @@ from simulator.service.retry import Fixed, NoRetry
 from simulator.service.retry_limits import Budget
 from simulator.service.schemas import Session, ToolCall
 from simulator.service.webhooks import Report, receive
-from simulator.service.worker import LOOKS, claim, consume, hand_over, refund, see, start, tell
+from simulator.service.worker import (
+    LOOKS,
+    act,
+    call_off,
+    claim,
+    consume,
+    expire,
+    hand_over,
+    refund,
+    see,
+    start,
+    tell,
+)
 from simulator.service.worker import work as work_loop
 
 PAID = Outcome("succeeded", "REF-1")
@@ -382,6 +398,36 @@ def test_a_customer_who_cannot_be_told_is_a_humans(shift: Begin) -> None:
     assert work.events()[-1] == "task"
 
 
+@pytest.mark.parametrize("unreached", [CallTimeout("2 s"), RateLimited(60.0), Declined("busy")])
+def test_a_customer_who_is_hard_to_reach_for_hours_is_no_dead_letter(
+    unreached: Exception, shift: Begin
+) -> None:
+    work = shift(SAFE.but(dispatch=Outbox(max_attempts=2), retry=Fixed(60.0, None)))
+    work.finish(work.claimed(), PAID)
+    for _ in range(12 * 60):
+        told(work, unreached)
+        work.desk.seconds += 60.0
+    assert work.desk.rows("SELECT * FROM tasks") == []
+    told(work, "read")
+    assert work.topics() == []
+
+
+def test_a_word_that_kills_whoever_says_it_is_a_dead_letter(shift: Begin) -> None:
+    work = shift()
+    work.finish(work.claimed(), PAID)
+    for _ in range(8):
+        with pytest.raises(ZeroDivisionError):
+            told(work, ZeroDivisionError())
+        work.desk.seconds += 30.0
+    assert work.claim() is None
+    assert work.desk.rows("SELECT topic, reason FROM tasks") == [
+        ("tell", "Claimed 8 times without a result (dead letter).")
+    ]
+    assert work.events().count("task") == 1
+    work.desk.seconds += 10**6
+    assert work.claim() is None
+
+
 def test_a_refund_that_failed_is_told_with_its_reason(shift: Begin) -> None:
     work = shift()
     work.finish(work.claimed(), Outcome("failed", "the card was closed."))
@@ -543,6 +589,235 @@ def test_work_that_kills_its_workers_is_claimed_for_ever_without_a_limit(shift: 
         assert work.claim(f"worker-{number}") is not None
         work.desk.seconds += 30.0
     assert work.desk.rows("SELECT * FROM tasks") == []
+
+
+# What is done in our own database.
+
+KEPT = """
+    CREATE TRIGGER kept BEFORE DELETE ON profiles
+    WHEN OLD.tenant_id = '{tenant_id}' AND OLD.user_id = '{user_id}'
+    BEGIN SELECT RAISE(ABORT, 'this profile must be kept'); END
+"""
+STAYS_OPEN = """
+    CREATE TRIGGER stays_open BEFORE UPDATE OF status ON approvals
+    WHEN OLD.requested_by = '{user_id}'
+    BEGIN SELECT RAISE(ABORT, 'this question must stay open'); END
+"""
+LOCKED = """
+    CREATE TRIGGER locked BEFORE UPDATE ON orders WHEN OLD.id = 'ORD-1001'
+    BEGIN SELECT RAISE(ABORT, 'this order is locked'); END
+"""
+RULES = {"act": KEPT, "expire": STAYS_OPEN, "refund": LOCKED}
+OPEN = {"act": "pending", "expire": "awaiting_approval", "refund": "pending"}
+CARRY_OUT = {"act": act, "expire": expire, "refund": call_off}
+
+
+def promised(tools: Any, topic: str) -> None:
+    """The deletion of a profile that may go on now, or whose question has expired now; a refund
+    of an order that has changed since.
+    """
+    if topic == "refund":
+        tools.call("issue_refund", order_id="ORD-1001", amount="200.00")
+        tools.desk.execute("UPDATE orders SET version = version + 1 WHERE id = 'ORD-1001'")
+        return
+    tools.call("delete_profile")
+    if topic == "act":
+        assert tools.decide() == "approved"
+    else:
+        tools.desk.seconds = 24 * 3600.0
+
+
+def poisoned(tools: Any, topic: str) -> None:
+    """The same, and the database forbids it; a second later somebody else asks for a refund."""
+    promised(tools, topic)
+    user, tenant = tools.session.user_id, tools.session.tenant_id
+    tools.desk.execute(RULES[topic].format(user_id=user, tenant_id=tenant))
+    tools.desk.seconds += 1.0
+    other = replace(tools.session, user_id=tools.OTHER_USER, intent_id="intent-2")
+    assert (
+        tools.call("issue_refund", other, order_id="ORD-1003", amount="20.00").kind == "verifying"
+    )
+
+
+ROUNDS = 30
+
+
+def lone_worker(tools: Any, run: Any) -> list[float]:
+    """One worker, started anew 5 s after each of its deaths, until nothing is due any more, or
+    for so many rounds. Returns when it died.
+    """
+    deaths: list[float] = []
+    rounds = iter(range(ROUNDS))
+
+    def due() -> Any:
+        when = next_due(tools.desk, takes_over=True)
+        if when is None or next(rounds, None) is None:
+            raise LookupError("nothing more is due")
+        wait = datetime.fromisoformat(when) - datetime.fromisoformat(tools.desk.time())
+        tools.desk.seconds += max(0.0, wait.total_seconds())
+        return
+        yield
+
+    tools.runtime.due = due
+    while True:
+        try:
+            run(work_loop(tools.runtime, tools.design))
+        except LookupError:
+            return deaths
+        except sqlite3.IntegrityError:
+            deaths.append(tools.desk.seconds)
+            tools.desk.seconds += 5.0
+
+
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
+def test_work_that_the_database_forbids_stops_nobody_and_is_a_humans_in_the_end(
+    topic: str, tools: Any, run: Any
+) -> None:
+    poisoned(tools, topic)
+    began = tools.desk.seconds
+    deaths = lone_worker(tools, run)
+    # The good refund was paid between the first try and the second.
+    assert [at - began for at in deaths] == [30.0 * n for n in range(8)]
+    paid = "SELECT at FROM audit_log WHERE event = 'processing->succeeded'"
+    assert tools.desk.rows(paid) == [(tools.desk.time(began + 5.0 - tools.desk.seconds),)]
+    assert [name for name, _ in tools.runtime.calls] == ["provider.refund", "customer.notify"]
+    # And the other is set aside, and a person is asked, once.
+    (operation_id,) = tools.desk.one("SELECT id FROM tool_operations ORDER BY created_at")
+    assert tools.desk.rows("SELECT operation_id, topic, reason FROM tasks") == [
+        (operation_id, topic, "Claimed 8 times without a result (dead letter).")
+    ]
+    asked = "SELECT operation_id, event, detail FROM audit_log WHERE event = 'task'"
+    assert tools.desk.rows(asked) == [
+        (operation_id, "task", "Claimed 8 times without a result (dead letter).")
+    ]
+    dead = "SELECT operation_id, topic FROM outbox WHERE dead_at IS NOT NULL AND done_at IS NULL"
+    assert tools.desk.rows(dead) == [(operation_id, topic)]
+    state = f"SELECT status FROM tool_operations WHERE id = '{operation_id}'"
+    assert tools.desk.one(state) == (OPEN[topic],)
+    assert tools.profiles() == 3
+    assert tools.unaudited() == set()
+
+
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
+def test_without_a_limit_work_that_the_database_forbids_is_tried_for_ever_and_stops_nobody(
+    topic: str, tools: Any, run: Any
+) -> None:
+    tools.design = SAFE.but(dispatch=Outbox(max_attempts=None))
+    poisoned(tools, topic)
+    assert len(lone_worker(tools, run)) == ROUNDS - 2  # the refund, and a word to its customer
+    assert [name for name, _ in tools.runtime.calls] == ["provider.refund", "customer.notify"]
+    assert tools.desk.rows("SELECT * FROM tasks") == []
+
+
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
+def test_a_dead_letter_whose_commit_nobody_acknowledged_is_one_question(
+    topic: str, tools: Any, run: Any
+) -> None:
+    tools.design = SAFE.but(dispatch=Outbox(max_attempts=1))
+    promised(tools, topic)
+    work = Shift(tools.runtime, run, tools.design)
+    work.claimed()
+    work.desk.seconds += 30.0
+    work.runtime.acks += [CommitUnknown("broken")]
+    assert work.claim() is None
+    assert work.desk.rows("SELECT topic FROM tasks") == [(topic,)]
+    assert work.events().count("task") == 1
+
+
+def went_through(tools: Any, topic: str) -> bool:
+    """Whether it has come to its end, once, and no entry of the audit log says more."""
+    events = tools.events()
+    ended = {
+        "act": "processing->succeeded",
+        "expire": "awaiting_approval->failed",
+        "refund": "pending->failed",
+    }[topic]
+    left = 2 if topic == "act" else 3
+    return events[-1] == ended and len(events) == len({*events}) and tools.profiles() == left
+
+
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
+def test_a_worker_that_dies_between_claim_and_work_takes_nothing_with_it(
+    topic: str, tools: Any, run: Any
+) -> None:
+    promised(tools, topic)
+    before = tools.dump(but=["outbox"])
+    began = tools.desk.seconds
+    assert Shift(tools.runtime, run, tools.design).claimed().topic == topic
+    assert tools.dump(but=["outbox"]) == before
+    assert lone_worker(tools, run) == []
+    assert tools.desk.seconds == began + (24 * 3600.0 if topic == "act" else 30.0)
+    assert went_through(tools, topic)
+    assert tools.desk.rows("SELECT * FROM tasks") == []
+    assert tools.desk.rows("SELECT * FROM outbox WHERE done_at IS NULL") == []
+
+
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
+@pytest.mark.parametrize("fence", [True, False])
+def test_a_zombie_carries_nothing_out_while_there_is_a_fence(
+    fence: bool, topic: str, tools: Any, run: Any
+) -> None:
+    tools.design = SAFE.but(dispatch=Outbox(fence=fence))
+    promised(tools, topic)
+    work = Shift(tools.runtime, run, tools.design)
+    zombie = work.claimed()
+    work.desk.seconds += 30.0
+    job = work.claimed("worker-2#1")
+    before = tools.dump()
+    run(once(work.runtime, work.design, CARRY_OUT[topic], zombie))
+    assert (tools.dump() == before) == fence
+    run(once(work.runtime, work.design, CARRY_OUT[topic], job))
+    assert went_through(tools, topic)
+
+
+@pytest.mark.parametrize("topic", ["act", "expire", "refund"])
+def test_a_zombie_does_not_carry_out_what_is_a_humans_by_now(
+    topic: str, tools: Any, run: Any
+) -> None:
+    tools.design = SAFE.but(dispatch=Outbox(max_attempts=1))
+    promised(tools, topic)
+    work = Shift(tools.runtime, run, tools.design)
+    zombie = work.claimed()
+    work.desk.seconds += 30.0
+    assert work.claim("worker-2#1") is None
+    before = tools.dump()
+    run(once(work.runtime, work.design, CARRY_OUT[topic], zombie))
+    assert tools.dump() == before
+
+
+@pytest.mark.parametrize(
+    ("topic", "revalidate"),
+    [("act", True), ("act", False), ("expire", True), ("expire", False), ("refund", True)],
+)
+@pytest.mark.parametrize("fence", [True, False])
+def test_work_in_our_own_database_that_runs_twice_is_done_once(
+    fence: bool, topic: str, revalidate: bool, tools: Any, run: Any
+) -> None:
+    consent = Approval(revalidate=revalidate)
+    tools.design = SAFE.but(dispatch=Outbox(fence=fence), approval=consent)
+    promised(tools, topic)
+    work = Shift(tools.runtime, run, tools.design)
+    job = work.claimed()
+    work.runtime.acks += [CommitUnknown("broken")]
+    run(once(work.runtime, work.design, CARRY_OUT[topic], job))
+    assert work.runtime.transactions[-2:] == [CARRY_OUT[topic].__name__] * 2
+    assert went_through(tools, topic)
+
+
+@pytest.mark.parametrize("topic", ["act", "expire"])
+def test_what_came_to_its_end_meanwhile_is_only_ticked_off(
+    topic: str, tools: Any, run: Any
+) -> None:
+    promised(tools, topic)
+    work = Shift(tools.runtime, run, tools.design)
+    work.claimed()
+    work.desk.execute("UPDATE tool_operations SET status = 'failed'")
+    work.desk.execute("UPDATE approvals SET status = 'rejected'")
+    work.desk.seconds += 300.0
+    before = tools.dump(but=["outbox"])
+    assert work.claim() is None
+    assert tools.dump(but=["outbox"]) == before
+    assert topic not in work.topics()
 
 
 # Who never sends twice.

@@ -59,6 +59,15 @@ def test_a_question_is_answered_after_its_delay_and_not_before(delay: float, wor
     assert effect.time / 1e6 > at
 
 
+def agreed(made: Any) -> set[str]:
+    """Intents to which a person who may had said yes, and knew that it was heard."""
+    return {
+        word.intent_id
+        for word in made.decisions
+        if word.yes and word.entitled and word.answered is not None
+    }
+
+
 @pytest.mark.parametrize(
     ("word", "end", "paid"),
     [("yes", "succeeded", 1), ("no", "failed", 0), ("nothing", "failed", 0)],
@@ -69,7 +78,7 @@ def test_only_a_yes_moves_money(word: str, end: str, paid: int, world: Run) -> N
     assert states(made)[-1] == end
     assert len(said(made)) == (word != "nothing")
     assert len(made.consents) == paid
-    assert made.agreed == ({"intent-1"} if paid else set())
+    assert agreed(made) == ({"intent-1"} if paid else set())
 
 
 def test_what_nobody_answers_ends_when_the_question_does(world: Run) -> None:
@@ -125,7 +134,7 @@ def test_a_decision_that_gets_no_answer_is_sent_again_and_counts_once(
     assert len([s for s in made.steps if s.name == f"approver:{DECIDE}"]) == 2
     assert len(said(made)) == 1  # the person clicked once; the app repeats it
     assert len(made.provider.ledger) == 1
-    assert made.agreed == {"intent-1"}
+    assert agreed(made) == {"intent-1"}
 
 
 @pytest.mark.parametrize("when", ["before_send", "after_send", "after_answer"])
@@ -152,7 +161,7 @@ def test_a_question_that_arises_while_the_approver_is_dead_is_seen_after_the_res
     made = world(
         SAFE, faults.crash(f"approver:{DECIDE}", when="before_send"), scenario=asking_twice(62.0)
     )
-    assert made.agreed == {"intent-1", "intent-2"}
+    assert agreed(made) == {"intent-1", "intent-2"}
     assert len(made.provider.ledger) == 2
 
 
@@ -192,5 +201,6 @@ def test_the_answer_of_one_who_may_not_decide_is_denied(
 ) -> None:
     made = world(SAFE, scenario=asking(**settings))
     assert made.provider.ledger == []
-    assert made.agreed == set()
+    assert agreed(made) == set()
+    assert [(word.yes, word.entitled) for word in made.decisions] == [(True, False)]
     assert states(made)[-1] == "failed"

@@ -137,3 +137,34 @@ def test_a_design_that_marks_first_loses_the_report_that_a_crash_interrupts(worl
         assert made.struck
         ended = [e.process for e in made.trace if e.what.endswith("->succeeded")]
         assert ended == [who]
+
+
+@pytest.mark.parametrize("settles_after", [None, 600.0])
+@pytest.mark.parametrize("said", [0, 50_00, 5_000_00])
+def test_a_report_that_names_another_sum_is_a_humans_and_nothing_of_it_is_booked(
+    said: int, settles_after: float | None, world: Run
+) -> None:
+    webhooks = WebhookSettings(succeeded=(0.0, 30.0), misreports=said)
+    provider = ProviderSettings(settles_after=settles_after, webhooks=webhooks)
+    made = world(SAFE, scenario=Scenario.one_refund().but(provider=provider))
+    rows = made.database.rows
+    ((topic, reason),) = rows("SELECT topic, reason FROM tasks")
+    assert (topic, f"reports {said} USD" in reason) == ("contradiction", True)
+    assert rows("SELECT COUNT(*) FROM audit_log WHERE event = 'task'") == [(1,)]
+    # What the provider itself answers is booked, and was paid before anybody was told so.
+    (paid,) = [(effect.amount, effect.time) for effect in made.provider.ledger]
+    assert paid[0] == 500_00
+    assert rows("SELECT refunded, pending FROM orders") == [(500_00, 0)]
+    assert [told.kind for told in made.told if told.time < paid[1]] == (
+        [] if settles_after is None else ["verifying"]
+    )
+    assert {told.kind for told in made.told if told.time >= paid[1]} == {"done"}
+
+
+def test_only_reports_of_refunds_that_we_asked_for_name_another_sum(world: Run) -> None:
+    scenario = reporting(created=(0.0,), misreports=1).but(
+        intents=(Intent("intent-1", amount=200_00),),
+        outside=(Outside("refund", at=600.0, amount=100_00),),
+    )
+    made = world(SAFE, scenario=scenario)
+    assert made.database.rows("SELECT refunded FROM orders") == [(300_00,)]

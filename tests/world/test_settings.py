@@ -106,6 +106,8 @@ INF, NAN = float("inf"), float("nan")
         (lambda: WebhookSettings(succeeded=(INF,)), r"WebhookSettings\(succeeded="),
         (lambda: WebhookSettings(patience=0), r"WebhookSettings\(patience=0\)"),
         (lambda: WebhookSettings(tries=0), r"WebhookSettings\(tries=0\)"),
+        (lambda: WebhookSettings(misreports=-1), r"misreports=-1\): .*0 or more, or None"),
+        (lambda: WebhookSettings(misreports=50.0), r"WebhookSettings\(misreports=50\.0\)"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_with_its_value(
@@ -124,7 +126,7 @@ def test_the_least_that_makes_sense_is_allowed() -> None:
     assert ProviderSettings(limit=1, lookup_lag=0)
     assert ProviderSettings(limit=None, lookup_lag=None)
     assert ProviderSettings(settles_after=0.1, duplicate_window=0.1, errors=0)
-    assert WebhookSettings(created=(), succeeded=(0, 0.0), failed=(), tries=1)
+    assert WebhookSettings(created=(), succeeded=(0, 0.0), failed=(), tries=1, misreports=0)
     assert Outside("cancel", at=0.1)
     assert Outside("refund", at=0.1, amount=1)
 

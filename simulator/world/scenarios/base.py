@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Self
 
-from simulator.service.checks import fits_its_types, needs, whole
+from simulator.service.checks import fits_its_types, needs, positive, whole
 from simulator.service.schemas import EXPONENTS, Session, ToolCall
 from simulator.world.settings import (
     AgentSettings,
@@ -44,6 +44,7 @@ class BaseScenario:
     outside: tuple[Outside, ...] = ()
     poison: frozenset[str] = frozenset()
     consent_above: int = 5_000
+    consent_within: float = 3600.0
     backends: int = 2
     workers: int = 2
 
@@ -92,6 +93,7 @@ class BaseScenario:
             needs(self, name, whole(getattr(self, name), 1), "a whole number, 1 or more")
         above = whole(self.consent_above, 0)
         needs(self, "consent_above", above, "whole units of a currency, 0 or more")
+        needs(self, "consent_within", positive(self.consent_within), "seconds, more than 0")
         needs(self, "intents", bool(self.intents), "at least one intent")
         instances = {f"backend-{number + 1}" for number in range(self.backends)}
         for submission in self.submissions:

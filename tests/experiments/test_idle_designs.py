@@ -1,0 +1,382 @@
+"""Designs that do too little, or say too much: nobody is paid twice, and all of them are wrong.
+
+A judge who only counts payments calls a service right that refuses everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator import Design, Scenario, designs, explore, faults, replay
+from simulator.service import actions, approval, worker
+from simulator.service.answers import VERIFYING, Answer, FromRecord
+from simulator.service.approval import Approval, Decided, ModelFlag
+from simulator.service.operations import REFUND, DurableRecord, Row
+from simulator.service.schemas import InvalidRequest, Session, ToolCall
+from simulator.world.scenario import (
+    ApproverSettings,
+    Intent,
+    Order,
+    ProviderSettings,
+    Submission,
+    WebhookSettings,
+)
+from simulator.world.settings import OTHER_USER
+
+SAFE = designs.SAFE
+ONE = Scenario.one_refund()
+
+
+def broken(design: Design, scenario: Scenario) -> frozenset[str]:
+    """What a design breaks though nothing goes wrong."""
+    found = explore(design, scenario, max_faults=0).counterexample
+    return frozenset() if found is None else found.verdict
+
+
+# Whoever asks for what is theirs gets it.
+
+
+def unreadable(call: ToolCall, session: Session) -> Any:
+    raise InvalidRequest("No.", "amount", "invalid")
+
+
+@pytest.mark.parametrize(
+    "scenario", [ONE, Scenario.double_click(), Scenario.late_redelivery(), Scenario.webhook_storm()]
+)
+def test_a_service_that_can_read_no_call_loses_every_refund(scenario: Scenario) -> None:
+    assert "lost_refund" in broken(SAFE.but(schema=unreadable), scenario)
+
+
+def test_a_service_that_reads_only_small_amounts_loses_the_others() -> None:
+    def small(call: ToolCall, session: Session) -> Any:
+        request = SAFE.schema(call, session)
+        if request.amount >= 100:
+            raise InvalidRequest("Too much.", "amount", "out_of_range")
+        return request
+
+    assert "lost_refund" in broken(SAFE.but(schema=small), ONE)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"amount": "5e2"},
+        {"amount": "-500.00"},
+        {"order_id": "ORD-1002"},
+        {"order_id": "ORD-9999"},
+        {"note": "please"},
+    ],
+)
+def test_what_no_service_could_carry_out_is_not_lost(wrong: dict[str, Any]) -> None:
+    # The agent was told what is wrong, and does not correct it.
+    scenario = ONE.but(
+        orders=(Order(), Order("ORD-1002", user_id=OTHER_USER)),
+        submissions=(Submission("intent-1", arguments=wrong),),
+    )
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert run.ledger.empty
+    corrected = scenario.but(submissions=(*scenario.submissions, Submission("intent-1", at=10.0)))
+    assert broken(SAFE.but(schema=unreadable), corrected) == {"lost_refund"}
+
+
+@pytest.mark.parametrize(
+    "approval", [ModelFlag(), Approval(lifetime=1.0)], ids=["asks for a flag", "asks for a second"]
+)
+def test_a_refund_that_a_manager_would_agree_to_is_owed(approval: Any) -> None:
+    design = SAFE.but(approval=approval)
+    assert "lost_refund" in broken(design, Scenario.approval_between())
+
+
+@pytest.mark.parametrize("word", ["changed", "denied", "closed"])
+def test_a_service_that_takes_no_yes_loses_what_was_agreed_to(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approval, "decide", lambda *_: Decided(word))
+    assert "lost_refund" in broken(SAFE, Scenario.approval_between())
+
+
+@pytest.mark.parametrize(
+    "person",
+    [
+        ApproverSettings(says=(("intent-1", "no"),)),
+        ApproverSettings(says=(("intent-1", "nothing"),)),
+        ApproverSettings(permissions=frozenset({"refund:create"})),
+        ApproverSettings(delay=25 * 3600.0),
+    ],
+    ids=["no", "nothing", "may not", "a day late"],
+)
+def test_without_a_good_yes_a_refusal_is_true(person: ApproverSettings) -> None:
+    scenario = Scenario.second_thoughts().but(approver=person)
+    assert broken(SAFE, scenario) == frozenset()
+    assert replay(SAFE, scenario).ledger.empty
+
+
+@pytest.mark.parametrize("scenario", [Scenario.cancelled_orders(), Scenario.strangers_goods()])
+def test_an_action_that_nothing_speaks_against_is_owed_too(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert broken(SAFE, scenario) == frozenset()
+    monkeypatch.setattr(actions, "cancel_orders", lambda *_: "not today.")
+    monkeypatch.setattr(actions, "delete_profile", lambda *_: "not today.")
+    assert "lost_refund" in broken(SAFE, scenario)
+
+
+def test_a_profile_that_may_not_go_yet_is_not_lost() -> None:
+    run = replay(SAFE, Scenario.deleted_profile())
+    assert run.verdict == frozenset()
+
+
+# A no is final, and a yes comes first.
+
+
+def test_a_no_that_leaves_the_question_open_is_no_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    close = approval._close
+
+    def forgetful(tx: Any, d: Any, notes: Any, operation: Any, which: str, status: str, who: Any):  # type: ignore[no-untyped-def]
+        if status != "rejected":
+            close(tx, d, notes, operation, which, status, who)
+
+    assert broken(SAFE, Scenario.second_thoughts()) == frozenset()
+    monkeypatch.setattr(approval, "_close", forgetful)
+    assert broken(SAFE, Scenario.second_thoughts()) == {"unapproved_refund"}
+
+
+@pytest.mark.parametrize("scenario", [Scenario.cancelled_orders(), Scenario.strangers_goods()])
+def test_what_was_done_before_the_yes_was_done_without_it(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = approval.ask
+
+    def afterwards(tx: Any, d: Any, notes: Any, operation: Any) -> bool:
+        if operation.action == REFUND:
+            return ask(tx, d, notes, operation)
+        question = {
+            "id": f"approval-{operation.id}",
+            "operation_id": operation.id,
+            "digest": approval.present(tx, operation),
+            "requested_by": operation.user_id,
+            "expires_at": tx.time(d.approval.lifetime),
+        }
+        tx.execute(approval.INSERT, question)
+        return False  # done at once; the manager is asked all the same
+
+    monkeypatch.setattr(approval, "ask", afterwards)
+    assert "unapproved_refund" in broken(SAFE, scenario)
+
+
+def test_where_nothing_is_recorded_an_action_needs_its_yes_as_well() -> None:
+    assert "unapproved_refund" in broken(designs.NAIVE, Scenario.cancelled_orders())
+
+
+# A repetition gets what is recorded.
+
+
+@pytest.mark.parametrize(
+    "scenario", [Scenario.double_click(), Scenario.late_redelivery(), Scenario.new_thought()]
+)
+def test_a_mismatch_is_none_where_all_calls_are_the_same(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DurableRecord, "look", lambda *_: "conflict")
+    assert "false_answer" in broken(SAFE, scenario)
+
+
+def test_a_mismatch_is_one_where_they_are_not() -> None:
+    assert broken(SAFE, Scenario.changed_payload()) == frozenset()
+
+
+@pytest.mark.parametrize("scenario", [Scenario.resubmitted_elsewhere(), Scenario.late_redelivery()])
+def test_who_asks_again_when_all_is_over_is_told_how_it_ended(scenario: Scenario) -> None:
+    class Later(FromRecord):
+        def __call__(self, begun: str, row: Row | None) -> Answer:
+            return VERIFYING if begun == "known" else FromRecord.__call__(self, begun, row)
+
+    assert broken(SAFE.but(answer=Later()), scenario) == {"untold"}
+
+
+def test_one_order_in_two_spellings_is_one_order() -> None:
+    composed, decomposed = "ORD-\u00e9-1", "ORD-e\u0301-1"
+    scenario = ONE.but(
+        orders=(Order(composed),),
+        intents=(Intent("intent-1", order_id=composed),),
+        submissions=(
+            Submission("intent-1", arguments={"order_id": decomposed}),
+            Submission("intent-1", at=10.0),
+        ),
+    )
+    assert broken(SAFE, scenario) == frozenset()
+
+
+# What a call says wrongly is no word on the refund.
+
+TWO_SHOPPERS = (Order(), Order("ORD-1002", user_id=OTHER_USER))
+
+
+@pytest.mark.parametrize("other", ["ORD-1002", "ORD-9999"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_wrong_order_takes_no_word_back_and_says_none(other: str, first: bool) -> None:
+    wrong = {"order_id": other}
+    scenario = ONE.but(
+        orders=TWO_SHOPPERS,
+        submissions=(
+            Submission("intent-1", arguments=wrong if first else {}),
+            Submission("intent-1", at=10.0, thought=2, arguments={} if first else wrong),
+        ),
+    )
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert list(run.ledger.intent) == ["intent-1"]
+    kinds = list(run.answers.answer)
+    assert kinds == (["refused", "done"] if first else ["done", "conflict"])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_strangers_order_among_those_to_cancel_takes_no_word_back(first: bool) -> None:
+    mine, both = {"order_ids": ["ORD-1001"]}, {"order_ids": ["ORD-1001", "ORD-1002"]}
+    calls = (both, mine) if first else (mine, both)
+    scenario = Scenario(
+        orders=TWO_SHOPPERS,
+        intents=(Intent("intent-1", owed=False, permissions=frozenset({"order:cancel"})),),
+        submissions=tuple(
+            Submission("intent-1", at=10.0 * n, thought=n + 1, tool="cancel_orders", arguments=call)
+            for n, call in enumerate(calls)
+        ),
+    )
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    kinds = list(run.answers.answer)
+    assert kinds == (["refused", "done"] if first else ["done", "conflict"])
+
+
+# What else happens to the order.
+
+
+def test_a_refund_beside_the_cancellation_of_its_order_is_paid() -> None:
+    scenario = ONE.but(
+        intents=(
+            Intent("intent-1"),
+            Intent("intent-2", owed=False, permissions=frozenset({"order:cancel"})),
+        ),
+        submissions=(
+            Submission("intent-1"),
+            Submission(
+                "intent-2",
+                at=0.0005,
+                instance="backend-2",
+                tool="cancel_orders",
+                arguments={"order_ids": ["ORD-1001"]},
+            ),
+        ),
+    )
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert list(run.ledger.intent) == ["intent-1"]
+    assert explore(SAFE, scenario, max_faults=1).counterexample is None
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        ProviderSettings(declines=frozenset({"intent-1"}), work=1.5),
+        ProviderSettings(
+            settles_after=3600.0,
+            fails_to_settle=frozenset({"intent-1"}),
+            webhooks=WebhookSettings(),
+        ),
+    ],
+    ids=["declined", "returned by the bank"],
+)
+def test_what_was_held_for_another_refund_was_not_there(provider: ProviderSettings) -> None:
+    scenario = Scenario.two_partial_refunds().but(provider=provider)
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert run.ledger.empty
+
+
+def test_what_waits_for_a_manager_is_held_too() -> None:
+    scenario = Scenario(
+        orders=(Order("ORD-7001", captured=7_500_00),),
+        intents=(
+            Intent("intent-1", order_id="ORD-7001", amount=6_000_00),
+            Intent("intent-2", order_id="ORD-7001", amount=2_000_00),
+        ),
+        submissions=(Submission("intent-1"), Submission("intent-2", at=10.0)),
+        approver=ApproverSettings(says=(("intent-1", "no"),)),
+    )
+    assert broken(SAFE, scenario) == frozenset()
+
+
+def test_a_balance_that_nobody_holds_refuses_nobody() -> None:
+    class Stingy(type(SAFE.balance)):  # type: ignore[misc]
+        def take(self, tx: Any, operation: Any) -> bool:
+            return False
+
+    assert "lost_refund" in broken(SAFE.but(balance=Stingy()), Scenario.two_equal_refunds())
+
+
+# Texts that nobody reads.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ud800abc",
+        "\x00",
+        "x" * 10_000_000,
+        "",
+        "ключ",
+        pytest.param(10**5000, id="a number"),
+        None,
+    ],
+)
+def test_whatever_a_model_writes_for_a_key_the_refund_is_paid(text: Any) -> None:
+    scenario = ONE.but(submissions=(Submission("intent-1", arguments={"refund_request_id": text}),))
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert len(run.ledger) == 1
+
+
+def test_an_amount_of_thousands_of_digits_is_refused_in_words() -> None:
+    scenario = ONE.but(submissions=(Submission("intent-1", arguments={"amount": 10**5000}),))
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert list(run.answers.answer) == ["invalid"]
+    assert "huge number" in str(run)
+
+
+@pytest.mark.parametrize("make", [lambda: Scenario.cancelled_orders(), lambda: ONE])
+def test_a_call_id_that_no_database_keeps_is_kept_as_a_digest(
+    make: Callable[[], Scenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = make()
+    call = type(scenario).call
+
+    def odd(self: Scenario, submission: Submission) -> ToolCall:
+        made = call(self, submission)
+        return ToolCall("\ud800", made.name, made.arguments)
+
+    monkeypatch.setattr(type(scenario), "call", odd)
+    assert replay(SAFE, scenario).verdict == frozenset()
+
+
+def test_the_log_says_who_said_no() -> None:
+    run = replay(SAFE, Scenario.second_thoughts())
+    (detail,) = run.audit.detail[run.audit.event == "decision"]
+    assert detail.startswith("rejected by ")
+
+
+def test_a_task_without_its_row_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    down = [faults.provider_down("provider.refund", seconds=30 * 3600.0)]
+    assert "audit_gap" not in replay(SAFE, ONE, down).verdict
+    entry = worker.Notes.entry
+
+    def silent(self: Any, intent: str, operation: Any, event: str, detail: str) -> None:
+        if event != "task":
+            entry(self, intent, operation, event, detail)
+
+    monkeypatch.setattr(worker.Notes, "entry", silent)
+    assert "audit_gap" in replay(SAFE, ONE, down).verdict
