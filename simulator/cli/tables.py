@@ -136,7 +136,13 @@ def _said(record: Mapping[Any, Any]) -> str:
     ),
 )
 @click.option(
-    "--scenario", "-s", type=SCENARIO, default="one_refund", show_default=True, help="The setting."
+    "--scenario",
+    "-s",
+    "settings",
+    type=SCENARIO,
+    multiple=True,
+    help="Only this setting (repeatable). Default: the five that together have every step of "
+    "SAFE; in one of them database and provider were away before.",
 )
 @click.option(
     "--design",
@@ -152,53 +158,76 @@ def _said(record: Mapping[Any, Any]) -> str:
     "--picture",
     type=PICTURE,
     help="Draw the crashes into this file (.png, .svg or .pdf), and the pauses into another "
-    "that ends in -pause.",
+    "that ends in -pause; further settings get -2, -3 …",
 )
 def crashes(
-    scenario: Callable[[], Scenario],
+    settings: tuple[Callable[[], Scenario], ...],
     designs: tuple[Design, ...],
     jobs: int,
     csv: Path | None,
     picture: Path | None,
 ) -> None:
     """Kills or stops one process at every point of the way; what becomes of the refund?"""
-    from simulator.experiments.crashes import FAULTS, OUTCOMES, crash_grid, crash_table
+    from simulator.experiments.crashes import FAULTS, OUTCOMES, SETTINGS, crash_table
     from simulator.service.designs import LADDER
 
     chosen = tuple(dict.fromkeys(designs)) or LADDER
-    table = crash_table(chosen, scenario(), n_jobs=jobs, progress=sys.stderr.isatty())
+    where = [setting() for setting in dict.fromkeys(settings)] or SETTINGS
+    table = crash_table(chosen, where, n_jobs=jobs, progress=sys.stderr.isatty())
     room = shutil.get_terminal_size((200, 50)).columns
-    for block in _blocks(crash_grid(table), room):
-        click.echo(f"{block}\n")
+    scenarios = list(dict.fromkeys(table["scenario"]))
+    for scenario in scenarios:
+        click.echo(click.wrap_text(scenario, room, subsequent_indent="  "))
+        for block in _blocks(*_lines(table[table["scenario"] == scenario]), room):
+            click.echo(f"{block}\n")
     click.echo(f"From the worst to the best: {', '.join(OUTCOMES)}; -: not a step of the design.")
     if csv is not None:
         table.to_csv(csv, index=False)
     if picture is not None:
         from simulator.experiments.table_plots import crash_picture
 
-        names = {fault: "" if fault == FAULTS[0] else f"-{fault}" for fault in FAULTS}
-        _draw({name: crash_picture(table, fault) for fault, name in names.items()}, picture)
+        pages = {
+            f"{'' if fault == FAULTS[0] else f'-{fault}'}{'' if page == 1 else f'-{page}'}": (
+                crash_picture(table, fault, scenario)
+            )
+            for page, scenario in enumerate(scenarios, 1)
+            for fault in FAULTS
+        }
+        _draw(pages, picture)
 
 
-def _blocks(grid: DataFrame, room: int) -> Iterator[str]:
-    """The grid as text: as many designs beside each other as fit into `room` characters."""
-    points = [" ".join(index) for index in grid.index]
-    left = max(map(len, points))
-    columns = [[str(name), *map(str, grid[name])] for name in grid.columns]
+def _lines(table: DataFrame) -> tuple[list[str], list[list[str]]]:
+    """What is to be printed of one scenario: the left column, and that of each design."""
+    from simulator.experiments.crashes import alike, crash_grid
+
+    rows = alike(crash_grid(table))
+    left = ["", "no crash, no pause"]
+    for row in rows:
+        places = "at any point" if row.everywhere else ", ".join(row.when)
+        left.append(f"{row.step} {row.fault} {places}")
+    without = dict(zip(table["design"], table["without"], strict=True))
+    columns = [
+        [name, word, *(row.words[place] for row in rows)]
+        for place, (name, word) in enumerate(without.items())
+    ]
+    return left, columns
+
+
+def _blocks(left: list[str], columns: list[list[str]], room: int) -> Iterator[str]:
+    """Text: as many columns beside each other as fit into `room` characters."""
+    margin = max(map(len, left))
     while columns:
-        taken, used = 0, left
+        taken, used = 0, margin
         for column in columns:
             used += 2 + max(map(len, column))
             if taken and used > room:
                 break
             taken += 1
         block, columns = columns[:taken], columns[taken:]
-        widths = [max(map(len, column)) for column in block]
+        widths = [margin, *(max(map(len, column)) for column in block)]
         yield "\n".join(
-            "  ".join(
-                cell.ljust(width) for cell, width in zip(line, [left, *widths], strict=True)
-            ).rstrip()
-            for line in zip(["", *points], *block, strict=True)
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in zip(left, *block, strict=True)
         )
 
 

@@ -38,9 +38,9 @@ class Facts:
         ours: payments that we asked for. paid: how many per intent.
         paid_on: minor units per (tenant, order), whoever moved them.
         outside: payments that the bank, or somebody at the dashboard, made without us.
-        never_heals: whether the scenario holds what no time mends: a poisoned event, an error
+        never_heals: whether something happened that no time mends: a poisoned event, an error
             that the provider replays, keys that mean nothing, a rule of its own against
-            duplicates.
+            duplicates, reports that are wrong, too much money that left.
         refunds: ids of the intents for which the agent calls issue_refund.
         beside_money: what became of orders, goods and profiles.
         operations: (id, tenant, order, intent, status, action) as our database has them.
@@ -76,11 +76,22 @@ class Facts:
             or forgets
             or provider.duplicate_window is not None
             or bool(provider.contradicts)
+            or (provider.webhooks is not None and provider.webhooks.misreports is not None)
+            or self._overpaid(world)
         )
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
         self.refunds = world.scenario.refund_intents
         self.beside_money = OtherBooks(world)
         self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
+
+    def _overpaid(self, world: World) -> bool:
+        """Whether an intent was paid twice, or more went back than was captured, whoever paid:
+        who comes to know of it has to ask a human.
+        """
+        orders = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
+        return any(count > 1 for count in self.paid.values()) or any(
+            amount > orders.get(order, 0) for order, amount in self.paid_on.items()
+        )
 
     def hopeless(self, intent_id: str) -> bool:
         """Whether nobody could carry out a call for this, whichever was made: it cannot be read,

@@ -7,13 +7,21 @@ the word, the darker the cell.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from simulator.experiments.crashes import FAULTS, NOT_TAKEN, OUTCOMES, crash_grid, outcome_of
+from simulator.experiments.crashes import (
+    FAULTS,
+    NOT_TAKEN,
+    OUTCOMES,
+    Places,
+    alike,
+    crash_grid,
+    outcome_of,
+)
 from simulator.experiments.style import (
     FAINT,
     INK,
@@ -118,59 +126,86 @@ class Sheet:
         self.axes.plot((MARGIN, self.width - MARGIN), (y, y), color=colour, linewidth=width)
 
 
-def crash_picture(table: DataFrame, fault: str = "crash") -> CourseFigure:
-    """The crash table as a grid: a row per point of the way, a column per design.
+def crash_picture(
+    table: DataFrame, fault: str = "crash", scenario: str | None = None
+) -> CourseFigure:
+    """The crash table of one scenario as a grid: a row per point of the way, a column per design.
 
-    Neighbouring points of one step at which all designs fare alike share a row; steps that none
-    of the designs takes are left out.
+    The first row is the history without the crash. Neighbouring points of one step at which all
+    designs fare alike share a row; steps that none of the designs takes are left out, and designs
+    that take none.
 
     Args:
         table: what `crash_table` gave.
         fault: "crash" or "pause".
+        scenario: as in the column `scenario` of the table; by default the first.
 
     Returns:
         The figure. Its caption says which designs are right everywhere, and what the words mean.
 
     Raises:
-        ValueError: there is no such fault in the table.
+        ValueError: there is no such fault, or no such scenario, in the table.
     """
     if fault not in set(table["fault"]):
         raise ValueError(f"The table has no fault {fault!r}; there are {' and '.join(FAULTS)}.")
-    grid = crash_grid(table[table["fault"] == fault])
-    grid = grid[(grid != NOT_TAKEN).any(axis=1)]
-    designs = list(grid.columns)
-    rows = _joined(grid)
-    step_room, place_room, column, high = 206.0, 156.0, 114.0, 42.0
+    scenarios = list(dict.fromkeys(table["scenario"]))
+    setting = scenarios[0] if scenario is None else scenario
+    if setting not in scenarios:
+        raise ValueError(f"The table has no scenario {setting!r}; there are {listing(scenarios)}.")
+    chosen = table[(table["fault"] == fault) & (table["scenario"] == setting)]
+    grid = crash_grid(chosen)
+    taken = grid != NOT_TAKEN
+    grid = grid.loc[taken.any(axis=1), taken.any(axis=0)]
+    first = dict(zip(chosen["design"], chosen["without"], strict=True))
+    without = {name: first[name] for name in grid.columns}
+    rows = [Places(f"no {fault}", fault, (), False, tuple(without.values())), *alike(grid)]
+    step_room, place_room, column, high = 206.0, 200.0, 118.0, 38.0
     left = MARGIN + step_room + place_room
-    heads = [_broken(name, column - 6) for name in designs]
+    heads = [_broken(name, column - 6) for name in grid.columns]
     head = 1.2 * SMALL * max(map(len, heads)) + 16
-    width = max(left + column * len(designs) + MARGIN, 11 * 72.0)
-    said = _said(grid, fault)
+    width = max(left + column * len(heads) + MARGIN, 11 * 72.0)
+    said = _said(grid, without, fault)
     below = wrap(said, width - 2 * MARGIN, SMALL)
-    top = MARGIN + 44
-    height = top + head + high * len(rows) + 1.35 * SMALL * len(below) + 20 + MARGIN
+    under = wrap(_setting(setting), width - 2 * MARGIN, BODY)
+    top = MARGIN + 34 + 1.2 * BODY * len(under)
+    height = top + head + high * len(rows) + 1.35 * SMALL * len(below) + 16 + MARGIN
     sheet = Sheet(width, height)
     with course_style():
         sheet.lines(MARGIN, MARGIN + 12, [TITLES[fault]], TITLE, fontweight="bold")
+        sheet.lines(MARGIN, MARGIN + 34 + 0.6 * BODY * len(under), under, BODY)
         for place, name in enumerate(heads):
             middle = left + column * (place + 0.5)
             sheet.lines(middle, top + head / 2, name, SMALL, ha="center", fontweight="bold")
         y = top + head
-        for step, same in groupby(rows, key=lambda row: row[0]):
+        for step, same in groupby(rows, key=lambda row: row.step):
             sheet.rule(y)
-            for number, (_, place_words, words) in enumerate(same):
+            for number, row in enumerate(same):
                 middle = y + high / 2
                 if number == 0:
                     sheet.text(MARGIN, middle, step, BODY, fontweight="bold")
-                lines = wrap(place_words, place_room - 8, SMALL)
+                lines = wrap(_where(row), place_room - 8, SMALL) if row.when else []
                 sheet.lines(MARGIN + step_room, middle, lines, SMALL)
-                for place, word in enumerate(words):
+                for place, word in enumerate(row.words):
                     _cell(sheet, left + column * place, y, column, high, word)
                 y += high
         sheet.rule(y)
-        sheet.lines(MARGIN, y + 14 + 0.6 * SMALL * len(below), below, SMALL)
+        sheet.lines(MARGIN, y + 12 + 0.6 * SMALL * len(below), below, SMALL)
     sheet.figure.caption = said
     return sheet.figure
+
+
+def _setting(scenario: str) -> str:
+    """A scenario of the table, with what went wrong before in words."""
+    name, _, before = scenario.partition(" after ")
+    return f"{name}, after {_happened(before)}" if before else name
+
+
+def _where(row: Places) -> str:
+    """The places of a row, in words."""
+    if row.everywhere:
+        return "at any point"
+    said = listing([PLACES[place] for place in row.when], "or")
+    return said.replace("after sending or after the", "after sending or")
 
 
 def _cell(sheet: Sheet, x: float, y: float, width: float, height: float, word: str) -> None:
@@ -186,25 +221,11 @@ def _cell(sheet: Sheet, x: float, y: float, width: float, height: float, word: s
             linewidth=0,
         )
     )
-    lines = _broken(word, width - 10, BODY)
-    size = BODY if len(lines) == 1 else SMALL
+    room = width - 8
+    size = BODY if width_of(word, BODY, bold=True) < room else SMALL
+    lines = _broken(word, room, size)
     options = {"color": shade.ink, "fontweight": shade.weight, "ha": "center"}
     sheet.lines(x + width / 2, y + height / 2, lines, size, **options)
-
-
-def _joined(grid: DataFrame) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(step, places, words), with places next to each other and alike in one row."""
-    cells: list[tuple[str, str, tuple[str, ...]]] = [
-        (index[0], index[2], tuple(row))
-        for index, row in zip(grid.index, grid.itertuples(index=False), strict=True)
-    ]
-    rows = []
-    for (step, words), same in groupby(cells, key=lambda cell: (cell[0], cell[2])):
-        places = [place for _, place, _ in same]
-        everywhere = len(places) == sum(cell[0] == step for cell in cells)
-        said = "at any point" if everywhere else listing([PLACES[place] for place in places], "or")
-        rows.append((step, said.replace("after sending or after the", "after sending or"), words))
-    return rows
 
 
 def _broken(name: str, room: float, size: float = SMALL) -> list[str]:
@@ -213,25 +234,32 @@ def _broken(name: str, room: float, size: float = SMALL) -> list[str]:
     return [re.sub("_ ", "_", line) for line in spaced]
 
 
-def _said(grid: DataFrame, fault: str) -> str:
+def _said(grid: DataFrame, without: Mapping[str, str], fault: str) -> str:
     """What to see, and what the words in the cells mean."""
-    right = [str(name) for name in grid.columns if set(grid[name]) <= {"right", NOT_TAKEN}]
-    wrong = {
-        str(name): (~grid[name].isin(["right", NOT_TAKEN])).sum() / (grid[name] != NOT_TAKEN).sum()
-        for name in grid.columns
-    }
-    worst = max(wrong, key=lambda name: wrong[name])
     happened = "one crash" if fault == "crash" else "one long pause"
+    anyway = [name for name in grid.columns if without[name] != "right"]
+    wrong = {
+        name: int((~grid[name].isin(["right", NOT_TAKEN])).sum())
+        for name in grid.columns
+        if name not in anyway
+    }
+    right = [name for name in wrong if not wrong[name]]
     parts = []
     if right:
         be = "is" if len(right) == 1 else "are"
         parts.append(f"{listing(right)} {be} right wherever it strikes.")
-    if wrong[worst]:
+    if any(wrong.values()):
+        points = {name: int((grid[name] != NOT_TAKEN).sum()) for name in wrong}
+        worst = max(wrong, key=lambda name: wrong[name] / points[name])
         parts.append(
-            f"Most often wrong is {worst}: at {(~grid[worst].isin(['right', NOT_TAKEN])).sum()} of "
-            f"its {(grid[worst] != NOT_TAKEN).sum()} points {happened} is enough."
+            f"Most often wrong is {worst}: at {wrong[worst]} of its {points[worst]} points "
+            f"{happened} is enough."
         )
-    found = {word for name in grid.columns for word in grid[name]}
+    if anyway:
+        all_others = len(anyway) > 1 and len(right + anyway) == len(grid.columns) > len(anyway)
+        who = "All others" if all_others else listing(anyway)
+        parts.append(f"{who} {'goes' if len(anyway) == 1 else 'go'} wrong without it, too.")
+    found = {word for name in grid.columns for word in (*grid[name], without[name])}
     meanings = [f"{word}: {MEANINGS[word]}" for word in OUTCOMES if word in found & set(MEANINGS)]
     if NOT_TAKEN in found:
         meanings.append(f"{NOT_TAKEN}: not a step of this design")

@@ -12,6 +12,8 @@ amount; never send it again by hand without having looked.
   that it is like; if both are owed, pay by hand, book it, and tell the customer.
 * "It was booked as …, and the provider answers (or reports) …": trust the provider's ledger,
   correct ours by a new entry, never by changing an old one, and tell the customer.
+* "… It is no amount of an order in …": find out at the provider what moved, and book it by hand.
+* "More went back than was captured …": find out which of them was not owed, and claim it back.
 * "The customer could not be told": tell the customer.
 
 Whatever is decided is an entry of the audit log, with the person's name.

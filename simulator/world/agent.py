@@ -17,6 +17,7 @@ from simulator.world.scenario import Submission
 if TYPE_CHECKING:
     from simulator.service.schemas import Session, ToolCall
     from simulator.world.runtime import VirtualRuntime
+    from simulator.world.scenario import Scenario
     from simulator.world.world import World
 
 __all__ = ["ACCESS", "ToolRequest", "converse"]
@@ -47,20 +48,19 @@ def converse(rt: VirtualRuntime, world: World, submission: Submission, before: A
         yield before
     scenario = world.scenario
     settings = scenario.agent
-    instance, thought = submission.instance, submission.thought
+    instance = submission.instance
     if submission.at > rt.now():
         yield from rt.sleep(submission.at - rt.now())
     world.note("customer", "submit", submission.intent_id, "agent", text=world.wish(submission))
     for turn in range(settings.resubmits + 1):
-        call = scenario.call(replace_thought(submission, thought))
+        anew = turn if settings.new_thought else 0
+        call = scenario.call(rethought(scenario, submission, anew))
         request = ToolRequest(call, scenario.session(submission.intent_id), instance)
         try:
             answer = yield from rt.call(f"tool.{call.name}", request, settings.patience)
             break
         except Silence:
             yield from rt.sleep(min(LONGEST_WAIT, 2.0**turn))
-        if settings.new_thought:
-            thought += 10
         if settings.elsewhere:
             instance = world.other_instance(instance)
     else:
@@ -72,8 +72,14 @@ def converse(rt: VirtualRuntime, world: World, submission: Submission, before: A
     world.tell(submission.intent_id, answer, about)
 
 
-def replace_thought(submission: Submission, thought: int) -> Submission:
-    """The same submission, thought anew."""
-    if thought == submission.thought:
+def rethought(scenario: Scenario, submission: Submission, times: int) -> Submission:
+    """The same submission, thought anew so many times: the same money, written another way.
+
+    What the submission itself says to write stays.
+    """
+    if times == 0:
         return submission
-    return replace(submission, thought=thought)
+    arguments = dict(submission.arguments)
+    if submission.tool == "issue_refund":
+        arguments.setdefault("amount", scenario.respelled(submission, times))
+    return replace(submission, thought=submission.thought + 10 * times, arguments=arguments)

@@ -13,6 +13,7 @@ from simulator.cli import cli
 from simulator.cli.words import scenarios_by_name
 from simulator.experiments import ablation, proof
 from simulator.experiments.ablation import ABLATIONS, SHOWN_BY_STORMS
+from simulator.experiments.crashes import SETTINGS
 from simulator.experiments.explore import Exploration
 from simulator.service import designs
 
@@ -90,41 +91,58 @@ def test_ablations_writes_its_table_and_its_pictures(tmp_path: Path) -> None:
 # --- crashes ---------------------------------------------------------------------------------
 
 
-def test_crashes_prints_a_line_a_point_and_a_column_a_design() -> None:
+def test_crashes_prints_the_scenarios_each_with_a_line_a_point_and_a_column_a_design() -> None:
     result = call("crashes", "--design", "naive", "-d", "SAFE", "-d", "NAIVE")
     assert result.exit_code == 0, result.output
-    lines = [line.split() for line in result.output.splitlines()]
-    assert lines[0] == ["NAIVE", "SAFE"]
-    assert ["provider.refund", "crash", "after_send", "doubled", "right"] in lines
-    assert ["claim", "crash", "before", "-", "right"] in lines
+    lines = [re.split(r"  +", line) for line in result.output.splitlines()]
+    names = [setting.name for setting in SETTINGS]
+    titles = [place for place, line in enumerate(lines) if line[0] in names]
+    assert [lines[place] for place in titles] == [[name] for name in names]
+    for place in titles:
+        assert lines[place + 1] == ["", "NAIVE", "SAFE"]
+        assert lines[place + 2][0] == "no crash, no pause"
+    one, outage, storm, *_ = (
+        lines[begin:end] for begin, end in zip(titles, [*titles[1:], None], strict=True)
+    )
+    assert ["provider.refund crash after_send, after_answer", "doubled", "right"] in one
+    assert ["claim crash at any point", "-", "right"] in one
+    assert ["no crash, no pause", "lost", "right"] in outage
+    assert ["hand_over pause at any point", "-", "right"] in outage
+    assert ["note_report crash at any point", "doubled", "right"] in storm
     assert "From the worst to the best: doubled, overpaid, " in result.output
 
 
-def test_crashes_takes_another_scenario() -> None:
+def test_crashes_takes_other_scenarios_in_their_order() -> None:
     # The second refund of $300 on $500 is let through while the first is under way.
-    result = call("crashes", "-d", "PROVIDER_KEY", "-s", "two_partial_refunds")
+    result = call("crashes", "-d", "PROVIDER_KEY", "-s", "two_partial_refunds", "-s", "declined")
+    title, *lines = result.output.splitlines()
+    assert title == "two_partial_refunds"
+    assert lines.index("declined") > 10
+    assert "one_refund" not in result.output
     assert "provider.refund crash before_send" in result.output
     assert "overpaid" in result.output.split("From the worst")[0]
 
 
 def test_a_narrow_terminal_gets_the_designs_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    table, last = call("crashes").output.split("From the worst")
+    result = call("crashes", "-s", "one_refund", "-s", "approval_between")
+    table, last = result.output.split("From the worst")
     assert max(map(len, table.splitlines())) <= 80
-    names = [line.split() for line in table.splitlines() if "_REC" in line or "SAFE" in line]
-    assert len(names) > 1
-    assert table.count("claim crash after ") == table.count("\n\n")
+    assert table.count("no crash, no pause ") == table.count("\n\n") > 2 * 2
     assert last
     for design in designs.LADDER:
-        assert f" {design.name}" in table
+        assert len(re.findall(rf" {design.name}\b", table)) == 2
 
 
-def test_crashes_writes_its_table_and_two_pictures(tmp_path: Path) -> None:
+def test_crashes_writes_its_table_and_two_pictures_a_scenario(tmp_path: Path) -> None:
     table, picture = tmp_path / "c.csv", tmp_path / "c.svg"
-    result = call("crashes", "-d", "OUTBOX", "--csv", str(table), "--picture", str(picture))
+    chosen = ("-d", "OUTBOX", "-s", "one_refund", "-s", "declined")
+    result = call("crashes", *chosen, "--csv", str(table), "--picture", str(picture))
     assert result.exit_code == 0, result.output
-    assert set(pd.read_csv(table)["design"]) == {"OUTBOX"}
-    for name in ("c.svg", "c-pause.svg"):
+    written = pd.read_csv(table)
+    assert set(written["design"]) == {"OUTBOX"}
+    assert list(dict.fromkeys(written["scenario"])) == ["one_refund", "declined"]
+    for name in ("c.svg", "c-pause.svg", "c-2.svg", "c-pause-2.svg"):
         assert "<svg" in (tmp_path / name).read_text("utf-8")
         assert f"Drawn into {tmp_path / name}." in result.stderr
 

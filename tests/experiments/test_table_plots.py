@@ -10,16 +10,30 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from simulator import designs
+from simulator import Scenario, designs, faults
 from simulator.experiments.ablation import ABLATIONS, Ablation, ablation_table
-from simulator.experiments.crashes import NOT_TAKEN, OUTCOMES, crash_grid, crash_table
+from simulator.experiments.crashes import (
+    NOT_TAKEN,
+    OUTCOMES,
+    SETTINGS,
+    Prepared,
+    crash_grid,
+    crash_table,
+)
 from simulator.experiments.style import CourseFigure, png
 from simulator.experiments.table_plots import MEANINGS, SHADES, ablation_pictures, crash_picture
 
+ONE, OUTAGE, STORM, CONSENT, OTHERS = (setting.name for setting in SETTINGS)
+
 
 @pytest.fixture(scope="module")
-def crashes():
+def everywhere():
     return crash_table()
+
+
+@pytest.fixture(scope="module")
+def crashes(everywhere):
+    return everywhere[everywhere["scenario"] == ONE]
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +76,21 @@ def assert_nothing_overlaps_or_leaves_the_page(figure: CourseFigure) -> None:
 # --- crashes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("scenario", [ONE, OUTAGE, STORM, CONSENT, OTHERS])
 @pytest.mark.parametrize("fault", ["crash", "pause"])
-def test_every_cell_says_its_word(crashes, fault: str) -> None:
-    grid = crash_grid(crashes[crashes["fault"] == fault])
-    figure = crash_picture(crashes, fault)
+def test_every_cell_says_its_word(everywhere, fault: str, scenario: str) -> None:
+    chosen = everywhere[(everywhere["fault"] == fault) & (everywhere["scenario"] == scenario)]
+    grid = crash_grid(chosen)
+    figure = crash_picture(everywhere, fault, scenario)
     said = " ".join(words(figure))
     for design in grid.columns:
         assert design.split("_")[0] in said
     for step in grid.index.get_level_values("step"):
         assert step in said
     cells = [tuple(row) for row in grid.itertuples()]
-    joined = [key for key, _ in groupby((index[0], *row) for index, *row in cells)]
-    for word in ("doubled", "untold", "right", NOT_TAKEN):
+    joined = [key for key, _ in groupby((index[1], *row) for index, *row in cells)]
+    joined.append((f"no {fault}", *chosen.drop_duplicates("design")["without"]))
+    for word in ("doubled", "untold", "lost", "not allowed", "right", NOT_TAKEN):
         assert words(figure).count(word) == sum(row[1:].count(word) for row in joined), word
 
 
@@ -96,29 +113,59 @@ def test_a_cell_is_filled_for_every_word(crashes) -> None:
         assert all(text.get_color() == SHADES[word].ink for text in texts)
 
 
+def test_the_first_row_is_the_history_without_the_crash(everywhere) -> None:
+    for fault in ("crash", "pause"):
+        said = words(crash_picture(everywhere, fault, OUTAGE))
+        first = said.index(f"no {fault}")
+        assert said[first + 1 : first + 11] == ["lost"] * 9 + ["right"]
+        assert first < said.index("finish")
+
+
+def test_under_the_title_stands_the_scenario_with_what_went_wrong_before(everywhere) -> None:
+    assert words(crash_picture(everywhere))[1] == "one_refund"
+    assert words(crash_picture(everywhere, "pause", CONSENT))[1] == "approval_between"
+    assert words(crash_picture(everywhere, scenario=OUTAGE))[1] == (
+        "one_refund, after claim: database down for 19 h 30 min and provider.refund: provider "
+        "down for 4 h"
+    )
+
+
+def test_designs_that_take_no_step_are_left_out() -> None:
+    down = Prepared(Scenario.one_refund(), (faults.database_down("claim", seconds=5.0),))
+    said = words(crash_picture(crash_table([designs.NAIVE, designs.SAFE], down)))
+    assert "SAFE" in said
+    assert "NAIVE" not in said
+
+
 def test_points_at_which_all_fare_alike_share_a_row(crashes) -> None:
     few = crashes[crashes["step"].isin(["begin", "provider.refund", "mark_told"])]
     said = words(crash_picture(few, "crash"))
     assert said.count("at any point") == 1  # mark_told
     assert said.count("before commit") == said.count("after commit") == 1  # begin
-    assert said.count("before sending") == said.count("after sending or") == 1  # provider.refund
-    assert "after the answer" not in said
+    assert said.count("before sending") == said.count("after sending or answer") == 1
+    assert "after the answer" not in said  # provider.refund
 
 
 def test_steps_that_no_design_takes_are_left_out() -> None:
-    said = words(crash_picture(crash_table([designs.NAIVE])))
+    said = words(crash_picture(crash_table([designs.NAIVE], Scenario.one_refund())))
     assert "finish" in said
     assert "claim" not in said
     assert NOT_TAKEN not in said
 
 
+@pytest.mark.parametrize("scenario", [ONE, OUTAGE, STORM, CONSENT, OTHERS])
 @pytest.mark.parametrize("fault", ["crash", "pause"])
-def test_no_word_of_a_crash_picture_overlaps_another_or_leaves_the_page(crashes, fault) -> None:
-    assert_nothing_overlaps_or_leaves_the_page(crash_picture(crashes, fault))
+def test_no_word_of_a_crash_picture_overlaps_another_or_leaves_the_page(
+    everywhere, fault, scenario
+) -> None:
+    assert_nothing_overlaps_or_leaves_the_page(crash_picture(everywhere, fault, scenario))
 
 
-def test_a_picture_of_one_design_has_room_for_its_title() -> None:
-    assert_nothing_overlaps_or_leaves_the_page(crash_picture(crash_table([designs.OUTBOX])))
+def test_a_picture_of_one_design_has_room_for_its_titles(everywhere) -> None:
+    outbox = everywhere[everywhere["design"] == "OUTBOX"]
+    for scenario in (ONE, OUTAGE):
+        figure = crash_picture(outbox, scenario=scenario)
+        assert_nothing_overlaps_or_leaves_the_page(figure)
 
 
 def test_words_can_be_read_in_grey_and_graver_ones_are_darker() -> None:
@@ -132,12 +179,13 @@ def test_words_can_be_read_in_grey_and_graver_ones_are_darker() -> None:
     assert all(graver + 0.1 < milder for graver, milder in pairwise(shades))
 
 
-def test_letters_are_large_for_the_height_of_the_page(crashes) -> None:
-    for fault in ("crash", "pause"):
-        figure = crash_picture(crashes, fault)
+@pytest.mark.parametrize("fault", ["crash", "pause"])
+def test_letters_are_large_for_the_height_of_the_page(everywhere, fault: str) -> None:
+    for scenario in dict.fromkeys(everywhere["scenario"]):
+        figure = crash_picture(everywhere, fault, scenario)
         height = 72 * figure.get_figheight()
         for text in figure.axes[0].texts:
-            assert text.get_fontsize() / height > 0.018, text.get_text()
+            assert text.get_fontsize() / height > 0.018, (scenario, text.get_text())
 
 
 def test_the_caption_counts_from_the_table(crashes) -> None:
@@ -152,14 +200,32 @@ def test_the_caption_counts_from_the_table(crashes) -> None:
     assert "-: not a step of this design" in said
 
 
-def test_a_design_that_is_right_everywhere_is_not_called_wrong() -> None:
-    said = crash_picture(crash_table([designs.SAFE])).caption
-    assert said == "SAFE is right wherever it strikes."
+def test_a_design_that_is_right_everywhere_is_not_called_wrong(crashes) -> None:
+    table = crash_table([designs.SAFE], Scenario.one_refund())
+    assert crash_picture(table).caption == "SAFE is right wherever it strikes."
+
+
+def test_the_caption_blames_no_crash_for_what_is_wrong_without_it(everywhere) -> None:
+    said = crash_picture(everywhere, scenario=CONSENT).caption
+    assert said.startswith(
+        "SAFE is right wherever it strikes. All others go wrong without it, too. Doubled: "
+    )
+    chosen = everywhere[everywhere["design"].isin(["NAIVE", "MEMORY_RECORD", "OUTBOX", "SAFE"])]
+    storm = chosen[chosen["scenario"] == STORM].copy()
+    assert "Most often wrong is NAIVE" in crash_picture(storm).caption
+    assert "wrong without it" not in crash_picture(storm).caption
+    storm.loc[storm["design"] == "NAIVE", "without"] = "stuck"
+    assert "Most often wrong is MEMORY_RECORD" in crash_picture(storm).caption
+    assert "NAIVE goes wrong without it, too." in crash_picture(storm).caption
+    storm.loc[storm["design"] == "OUTBOX", "without"] = "untold"
+    assert "NAIVE and OUTBOX go wrong without it, too." in crash_picture(storm).caption
 
 
 def test_a_fault_that_is_not_in_the_table_is_refused(crashes) -> None:
     with pytest.raises(ValueError, match="no fault 'flood'; there are crash and pause"):
         crash_picture(crashes, "flood")
+    with pytest.raises(ValueError, match="no scenario 'two_refunds'; there are one_refund"):
+        crash_picture(crashes, scenario="two_refunds")
 
 
 # --- ablations -------------------------------------------------------------------------------

@@ -618,7 +618,7 @@ def promised(tools: Any, topic: str) -> None:
     """
     if topic == "refund":
         tools.call("issue_refund", order_id="ORD-1001", amount="200.00")
-        tools.desk.execute("UPDATE orders SET version = version + 1 WHERE id = 'ORD-1001'")
+        tools.desk.execute("UPDATE orders SET disputed = captured WHERE id = 'ORD-1001'")
         return
     tools.call("delete_profile")
     if topic == "act":

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from simulator.experiments.explore import explore
 from simulator.service.answers import Answer
+from simulator.service.designs import SAFE
+from simulator.service.keys import ArgumentsHash
+from simulator.service.schemas import FreeDict, minor_units, parse_refund
 from simulator.world import faults
-from simulator.world.scenario import AgentSettings, Scenario, Submission
+from simulator.world.agent import rethought
+from simulator.world.scenario import AgentSettings, Intent, Order, Scenario, Submission
 
 Run = Callable[..., Any]
 TOOL = "tool.issue_refund"
@@ -73,7 +79,100 @@ def test_it_repeats_its_call_or_thinks_anew(again: bool, world: Run, answers: An
     assert (first != second) == again
     assert (arguments["refund_request_id"] != others["refund_request_id"]) == again
     assert arguments["order_id"] == others["order_id"]
-    assert arguments["amount"] == others["amount"]
+    assert (arguments["amount"] != others["amount"]) == again
+    assert Decimal(str(arguments["amount"])) == Decimal(str(others["amount"])) == 500
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "ways"),
+    [
+        (500_00, "USD", ["500.00", "500", "500.0", 500]),
+        (19_90, "EUR", ["19.90", "19.9", 19.9]),
+        (19_99, "USD", ["19.99", 19.99]),
+        (500, "JPY", ["500", 500]),
+        (500_000, "KWD", ["500.000", "500", "500.0", "500.00", 500]),
+        (1_234_567, "KWD", ["1234.567", 1234.567]),
+        # No float is as exact as this, so there is only one way to write it.
+        (10**17 + 1, "USD", ["1000000000000000.01"]),
+    ],
+)
+def test_with_every_thought_it_writes_the_same_money_another_way(
+    amount: int, currency: str, ways: list[Any], world: Run, answers: Any
+) -> None:
+    asked: list[Any] = []
+    scenario = Scenario(
+        orders=(Order(captured=amount, currency=currency),),
+        intents=(Intent("intent-1", amount=amount, currency=currency),),
+        agent=AgentSettings(new_thought=True),
+    )
+    world(answers(asked), *losing(*range(1, len(ways) + 1)), scenario=scenario)
+    written = [arguments["amount"] for *_, arguments in asked]
+    assert written == [*ways, ways[0]]
+    assert [type(way) for way in written[:-1]] == [type(way) for way in ways]
+
+
+@pytest.mark.parametrize("schema", [parse_refund, FreeDict()])
+@pytest.mark.parametrize(
+    ("amount", "currency"),
+    [(500_00, "USD"), (19_99, "USD"), (19_90, "EUR"), (500, "JPY"), (19_990, "KWD")],
+)
+def test_every_way_to_write_it_is_read_as_the_same_money(
+    amount: int, currency: str, schema: Any
+) -> None:
+    submission = Submission("intent-1")
+    scenario = Scenario(
+        orders=(Order(captured=amount, currency=currency),),
+        intents=(Intent("intent-1", amount=amount, currency=currency),),
+    )
+    session = scenario.session("intent-1")
+    for times in range(5):
+        call = scenario.call(rethought(scenario, submission, times))
+        assert minor_units(schema(call, session).amount, currency) == amount
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ({"amount": "800.00"}, ["800.00", "800", "800.0", 800]),
+        ({"amount": "800.0"}, ["800.0", 800, "800.00", "800"]),
+        ({"amount": "0800"}, ["0800"] * 4),  # nobody knows what that would be, spelled anew
+        ({"amount": "8.001"}, ["8.001"] * 4),
+        ({"amount": "all"}, ["all"] * 4),
+        ({"amount": "NaN"}, ["NaN"] * 4),
+        ({"arguments": {"amount": "1.00"}}, ["1.00"] * 4),
+    ],
+)
+def test_what_the_submission_says_to_write_stays_the_same_money(
+    given: dict[str, Any], written: list[Any], world: Run, answers: Any
+) -> None:
+    asked: list[Any] = []
+    scenario = Scenario(
+        submissions=(Submission("intent-1", **given),), agent=AgentSettings(new_thought=True)
+    )
+    world(answers(asked), *losing(1, 2, 3), scenario=scenario)
+    assert [arguments["amount"] for *_, arguments in asked] == written
+
+
+def test_other_tools_are_called_anew_with_their_own_arguments() -> None:
+    scenario = Scenario.cancelled_before()
+    (submission,) = scenario.submissions
+    anew = rethought(scenario, submission, 3)
+    assert anew.arguments == submission.arguments
+    assert scenario.call(anew).call_id != scenario.call(submission).call_id
+
+
+def test_a_key_of_the_arguments_does_not_outlive_a_thought_and_the_operations_does() -> None:
+    # Asked for once: what comes again comes from the agent that heard nothing.
+    scenario = Scenario.new_thought().but(submissions=(Submission("intent-1"),))
+    hashed = SAFE.but(name="hash of the arguments", key=ArgumentsHash())
+    found = explore(hashed, scenario, max_faults=1, stop=False)
+    assert any("double_refund" in verdict for verdict in found.by_verdict)
+    repeating = scenario.but(agent=AgentSettings())
+    assert explore(hashed, repeating, max_faults=1).counterexample is None
+    for setting in (scenario, Scenario.new_thought()):
+        right = explore(SAFE, setting, max_faults=1)
+        assert right.counterexample is None
+        assert right.schedules > 100
 
 
 def test_it_can_ask_another_instance_after_silence(world: Run, answers: Any) -> None:

@@ -9,7 +9,13 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from simulator.service.checks import fits_its_types, needs, positive, whole
-from simulator.service.schemas import EXPONENTS, Session, ToolCall
+from simulator.service.schemas import (
+    EXPONENTS,
+    InvalidRequest,
+    Session,
+    ToolCall,
+    minor_units,
+)
 from simulator.world.settings import (
     AgentSettings,
     ApproverSettings,
@@ -24,10 +30,19 @@ __all__ = ["BaseScenario"]
 
 
 @lru_cache
-def plain_amount(amount: int, currency: str) -> str:
-    """Minor units as a model writes them: 50000 USD is "500.00"."""
+def spellings(amount: int, currency: str) -> tuple[str | int | float, ...]:
+    """Minor units in all ways that a model writes them, the usual one first: 50000 USD is "500.00",
+    "500", "500.0" and, as a number, 500.
+
+    A number with decimals is a float, as JSON is read; it is left out where it would be no more
+    the same money.
+    """
     exponent = EXPONENTS[currency]
-    return f"{Decimal(amount).scaleb(-exponent):.{exponent}f}"
+    exact = Decimal(amount).scaleb(-exponent)
+    texts = [f"{exact:.{places}f}" for places in (exponent, *range(exponent))]
+    number: int | float = int(exact) if exact == int(exact) else float(exact)
+    ways = [text for text in texts if Decimal(text) == exact]
+    return (*ways, number) if Decimal(str(number)) == exact else tuple(ways)
 
 
 @dataclass(frozen=True)
@@ -190,16 +205,29 @@ class BaseScenario:
             self._calls[submission] = call  # what is inside of those can be changed
         return call
 
+    def respelled(self, submission: Submission, times: int) -> str | int | float:
+        """The amount of a submission, the same money written another way so many times.
+
+        What is no plain amount stays as it was written.
+        """
+        intent = self.intent(submission.intent_id)
+        written = submission.amount
+        if written is None:
+            ways = spellings(intent.amount, intent.currency)
+            return ways[times % len(ways)]
+        try:
+            ways = spellings(minor_units(Decimal(written), intent.currency), intent.currency)
+        except (ArithmeticError, InvalidRequest):
+            return written
+        return ways[(ways.index(written) + times) % len(ways)] if written in ways else written
+
     def _filled_in(self, submission: Submission) -> dict[str, Any]:
         if submission.tool != "issue_refund":
             return {}
         intent = self.intent(submission.intent_id)
-        amount = submission.amount
-        if amount is None:
-            amount = plain_amount(intent.amount, intent.currency)
         return {
             "order_id": intent.order_id,
-            "amount": amount,
+            "amount": self.respelled(submission, 0),
             "refund_request_id": submission.model_key
             or f"refund-{intent.id}-thought-{submission.thought}",
         }
