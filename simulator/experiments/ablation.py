@@ -280,7 +280,7 @@ COLUMNS = (
 def _examine(row: Ablation) -> list[Row]:
     bound: dict[str, Any] = {
         "scenario": row.setting,
-        "max_faults": row.max_faults,
+        "max_faults": row.max_faults if row.kinds else 0,
         "kinds": row.kinds,
     }
     expected = set(row.any_of)

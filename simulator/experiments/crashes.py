@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.experiments.explore import faults_at
 from simulator.experiments.jobs import Row, run_jobs
-from simulator.experiments.replay import check_scenario, replay
+from simulator.experiments.replay import check_scenario, check_switches, named_designs, replay
 from simulator.experiments.run import Run
 from simulator.service.design import Design
 from simulator.service.designs import LADDER, SAFE
@@ -132,7 +132,7 @@ def outcome_of(broken: Collection[str]) -> str:
 
 
 def crash_table(
-    designs: Sequence[Design] = LADDER,
+    designs: Design | Iterable[Design] | Mapping[str, Design] = LADDER,
     scenario: Scenario | Prepared | Sequence[Scenario | Prepared] | None = None,
     n_jobs: int = 1,
     progress: bool = False,
@@ -142,7 +142,8 @@ def crash_table(
     A step that a history takes more than once is tried each time, and the worst counts.
 
     Args:
-        designs: whose histories are tried, each along the steps of its own.
+        designs: one, several, or several under names of your own; each is tried along the steps
+            of its own histories.
         scenario: one, or several; by default all of `SETTINGS`.
         n_jobs: processes; -1 = as many as there are cores. The result does not depend on it.
         progress: show a bar on stderr.
@@ -162,7 +163,9 @@ def crash_table(
     """
     from pandas import DataFrame
 
+    check_switches(progress=progress)
     settings = _settings(scenario)
+    designs = [design.but(name=name) for name, design in named_designs(designs)]
     names = _names("design", designs)
     jobs: list[dict[str, Any]] = [
         {"design": design, "setting": setting} for setting in settings for design in designs

@@ -19,7 +19,10 @@ from dataclasses import dataclass, field
 from simulator.experiments.replay import (
     check_design,
     check_scenario,
+    check_seed,
+    check_switches,
     replay,
+    several,
     store,
 )
 from simulator.experiments.run import Run
@@ -97,7 +100,7 @@ def explore(
     Args:
         design, scenario, heal, seed: as in `replay`.
         max_faults: 0 or more. Each one more multiplies the histories by about a hundred.
-        kinds: names of fault kinds to try; by default all.
+        kinds: names of fault kinds to try; by default all; an empty list only with 0 faults.
         stop: whether to stop at the first counterexample.
         progress: whether to show a bar on stderr when it takes more than two seconds.
         breaks: names of invariants: only a history that breaks one of them is a counterexample.
@@ -108,9 +111,9 @@ def explore(
     """
     check_design(design)
     scenario = check_scenario(scenario)
-    if not whole(max_faults, at_least=0):
-        raise ValueError(f"max_faults={max_faults!r}: give 0, 1, 2, …")
-    wanted = wanted_kinds(kinds)
+    check_seed(seed)
+    check_switches(heal=heal, stop=stop, progress=progress)
+    wanted = wanted_kinds(kinds, max_faults)
     sought = _sought(breaks)
     found = Exploration(design, scenario, max_faults)
     frontier: list[tuple[Fault, ...]] = [()]
@@ -133,7 +136,8 @@ def _sought(breaks: Iterable[str] | None) -> tuple[str, ...]:
     """The invariants that count. A mistyped one would never break, and all would look clean."""
     if breaks is None:
         return INVARIANTS
-    sought = (breaks,) if isinstance(breaks, str) else tuple(breaks)
+    named = (breaks,) if isinstance(breaks, str) else breaks
+    sought = tuple(several("breaks", named, '["lost_refund"]'))
     known = ", ".join(INVARIANTS)
     if not sought:
         raise ValueError(f"breaks={breaks!r} names no invariant. Give some of these: {known}.")
@@ -143,18 +147,26 @@ def _sought(breaks: Iterable[str] | None) -> tuple[str, ...]:
     return sought
 
 
-def wanted_kinds(kinds: Iterable[str] | None) -> tuple[str, ...]:
+def wanted_kinds(kinds: Iterable[str] | None, max_faults: int) -> tuple[str, ...]:
     """The kinds of fault to try, by default all.
 
     Raises:
-        ValueError: there is no such kind.
+        ValueError: there is no such kind, or none to try, or `max_faults` is no number of faults.
     """
+    if not whole(max_faults, at_least=0):
+        raise ValueError(f"max_faults={max_faults!r}: give 0, 1, 2, …")
     if kinds is None:
         return KINDS
-    wanted = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    named = (kinds,) if isinstance(kinds, str) else kinds
+    wanted = tuple(several("kinds", named, '["crash"]'))
     for kind in wanted:
         if kind not in KINDS:
             raise ValueError(f"There is no fault {kind!r}. The faults are: {', '.join(KINDS)}.")
+    if max_faults and not wanted:
+        raise ValueError(
+            f"kinds={kinds!r} names no fault, and none would be tried. Give some of these: "
+            f"{', '.join(KINDS)}; or max_faults=0."
+        )
     return wanted
 
 

@@ -15,9 +15,8 @@ from tqdm import tqdm
 
 from simulator.experiments.explore import Exploration, try_plan, wanted_kinds
 from simulator.experiments.jobs import Row, run_jobs
-from simulator.experiments.replay import check_design, check_scenario, replay
+from simulator.experiments.replay import check_design, check_scenario, check_switches, replay
 from simulator.experiments.words import counted
-from simulator.service.checks import whole
 from simulator.service.design import Design
 from simulator.world.faults import Fault
 from simulator.world.scenario import Scenario
@@ -59,9 +58,8 @@ def prove(
     """
     check_design(design)
     scenario = check_scenario(scenario)
-    if not whole(max_faults, at_least=0):
-        raise ValueError(f"max_faults={max_faults!r}: give 0, 1, 2, …")
-    wanted = wanted_kinds(kinds)
+    check_switches(progress=progress)
+    wanted = wanted_kinds(kinds, max_faults)
     found = Exploration(design, scenario, max_faults)
     _, verdict = try_plan(found, (), True, 0, ())
     if verdict:

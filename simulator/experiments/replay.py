@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from simulator.experiments.run import Run
 from simulator.service.design import Design
@@ -13,6 +14,8 @@ from simulator.world.scenario import Scenario
 from simulator.world.world import World
 
 __all__ = ["replay", "store"]
+
+T = TypeVar("T")
 
 _STORES: list[Store] = []
 
@@ -51,7 +54,9 @@ def replay(
     """
     check_design(design)
     scenario = check_scenario(scenario)
-    plan = Plan(faults)
+    check_seed(seed)
+    check_switches(heal=heal)
+    plan = Plan(several("faults", faults, '[faults.lose_response("provider.refund")]'))
     with store() as database:
         return Run.of(World(design, scenario, plan, seed, database, heal), plan.faults)
 
@@ -63,6 +68,48 @@ def check_design(design: object) -> None:
             f"{design!r} is not a design. Use one of designs.LADDER, for example "
             "designs.NAIVE, or build one with Design(…)."
         )
+
+
+def check_seed(seed: object) -> None:
+    """Raises a ValueError if the seed is no whole number."""
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"seed={seed!r}: give a whole number; equal seeds give equal luck.")
+
+
+def check_switches(**switches: object) -> None:
+    """Raises a ValueError if one of them is neither True nor False: "no" would count as True."""
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}={value!r}: say True or False.")
+
+
+def several(name: str, values: Iterable[T], example: str) -> Iterable[T]:
+    """The values; raises a ValueError if they are not several, but a text or a single thing."""
+    given: object = values
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        said = repr(given) if isinstance(given, str) else str(given)
+        raise ValueError(f"{name}={said}: give a list, for example {example}.")
+    return values
+
+
+def named_designs(
+    designs: Design | Iterable[Design] | Mapping[str, Design],
+) -> list[tuple[str, Design]]:
+    """One design or several, each with its own name, or with the one that a dict gives it.
+
+    Raises:
+        ValueError: they are not several, or one of them is no design.
+    """
+    if isinstance(designs, Design):
+        designs = [designs]
+    if isinstance(designs, Mapping):
+        given = list(designs.items())
+    else:
+        each = several("designs", designs, "[designs.NAIVE, designs.SAFE]")
+        given = [(getattr(design, "name", ""), design) for design in each]
+    for _, design in given:
+        check_design(design)
+    return given
 
 
 def check_scenario(scenario: object) -> Scenario:

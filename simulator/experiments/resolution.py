@@ -19,8 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulator.experiments.jobs import Row, run_jobs
-from simulator.experiments.replay import check_design, check_scenario, store
-from simulator.experiments.simulate import world_seed
+from simulator.experiments.replay import (
+    check_scenario,
+    check_seed,
+    check_switches,
+    named_designs,
+    store,
+)
+from simulator.experiments.simulate import several_rates, world_seed
 from simulator.experiments.statistics import Rate, rate_interval
 from simulator.service.checks import whole
 from simulator.service.design import Design
@@ -188,14 +194,9 @@ def follow(
     progress: bool = False,
 ) -> list[Followed]:
     """What `resolutions` counts, one by one; the arguments are the same."""
-    if isinstance(designs, Design):
-        designs = [designs]
-    named = list(
-        designs.items() if isinstance(designs, Mapping) else ((d.name, d) for d in designs)
-    )
-    for _, design in named:
-        check_design(design)
-    ways = [rates] if isinstance(rates, Rates) else list(rates)
+    check_seed(seed)
+    check_switches(progress=progress)
+    named, ways = named_designs(designs), several_rates(rates)
     settings = scenario if isinstance(scenario, Mapping) else {"": scenario}
     cells = [
         (label, setting, way, name, design)

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from simulator.experiments.replay import check_design, check_scenario, store
+from simulator.experiments.replay import (
+    check_design,
+    check_scenario,
+    check_seed,
+    check_switches,
+    several,
+    store,
+)
 from simulator.experiments.run import Run
 from simulator.experiments.statistics import rate_interval
 from simulator.experiments.verdict import INVARIANTS, judge
@@ -140,8 +147,9 @@ def simulate(
     """
     check_design(design)
     scenario = check_scenario(scenario)
-    if not isinstance(rates, Rates):
-        raise ValueError(f"{rates!r} is not a Rates. Write faults.Rates(lose_response=0.01).")
+    check_seed(seed)
+    check_switches(progress=progress)
+    check_rates(rates)
     if not whole(refunds, at_least=1):
         raise ValueError(f"refunds={refunds!r}: give 1 or more.")
     estimate = Estimate(design, rates, scenario, refunds, seed)
@@ -157,6 +165,22 @@ def simulate(
             _count(estimate, world.run(), number)
             world.dissolve()
     return estimate
+
+
+def check_rates(rates: object) -> None:
+    """Raises a ValueError that says how rates are written, if this is none."""
+    if not isinstance(rates, Rates):
+        raise ValueError(f"{rates!r} is not a Rates. Write faults.Rates(lose_response=0.01).")
+
+
+def several_rates(rates: Rates | Iterable[Rates]) -> list[Rates]:
+    """One or several, checked."""
+    if isinstance(rates, Rates):
+        return [rates]
+    ways = list(several("rates", rates, "[faults.Rates(lose_response=0.01)]"))
+    for way in ways:
+        check_rates(way)
+    return ways
 
 
 def _count(estimate: Estimate, world: World, number: int) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulator.experiments.jobs import Row, run_jobs
-from simulator.experiments.simulate import simulate
+from simulator.experiments.replay import check_seed, check_switches, named_designs
+from simulator.experiments.simulate import several_rates, simulate
 from simulator.service.design import Design
 from simulator.world.faults import Rates
 from simulator.world.scenario import Scenario
@@ -55,14 +56,9 @@ def sweep(
     """
     from pandas import DataFrame
 
-    if isinstance(designs, Design):
-        designs = [designs]
-    if isinstance(rates, Rates):
-        rates = [rates]
-    named = list(
-        designs.items() if isinstance(designs, Mapping) else ((d.name, d) for d in designs)
-    )
-    ways = list(rates)
+    check_seed(seed)
+    check_switches(progress=progress)
+    named, ways = named_designs(designs), several_rates(rates)
     if not named or not ways:
         raise ValueError(
             f"there is nothing to sweep: {len(named)} designs, {len(ways)} rates. Give at least "

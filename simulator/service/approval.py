@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from simulator.service.actions import action_asks_consent, perform, state_of
 from simulator.service.audit import Notes
 from simulator.service.balance import TOO_MUCH, order_of
-from simulator.service.checks import fits_its_types, needs
+from simulator.service.checks import fits_its_types, needs, needs_seconds
 from simulator.service.conclusion import fail
 from simulator.service.keys import digest
 from simulator.service.operations import REFUND, Operation, move
@@ -147,7 +147,7 @@ class Approval:
                 raise ValueError(
                     f"Approval({name}={value!r}): say {allowed[0]!r} or {allowed[1]!r}."
                 )
-        needs(self, "lifetime", self.lifetime > 0, "seconds, more than 0")
+        needs_seconds(self, "lifetime")
 
     def needed(self, operation: Operation, arguments: Mapping[str, Any]) -> bool:
         if operation.action != REFUND:

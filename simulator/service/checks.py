@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cache
-from typing import Any, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-__all__ = ["fits_its_types", "needs", "positive", "text", "whole"]
+__all__ = ["fits_its_types", "needs", "needs_seconds", "positive", "text", "whole"]
+
+TEN_YEARS = 10 * 365.25 * 24 * 3600.0
+"""Seconds. A design waits for nothing longer, and a calendar still has the date after it."""
 
 
 def whole(number: object, at_least: int) -> bool:
@@ -36,6 +40,24 @@ def needs(owner: object, name: str, fits: bool, what: str) -> None:
     if not fits:
         value = getattr(owner, name)
         raise ValueError(f"{type(owner).__name__}({name}={_shown(value)}): give {what}.")
+
+
+def needs_seconds(owner: object, name: str, or_none: bool = False) -> None:
+    """Refuses a span of time that is none, or that leads to a date which no calendar has.
+
+    None is taken as it is: whether it may be is a matter of the field's type.
+
+    Args:
+        or_none: whether to say that None may be given, too.
+
+    Raises:
+        ValueError: says which, and what it should be.
+    """
+    seconds = getattr(owner, name)
+    if seconds is None:
+        return
+    needs(owner, name, seconds > 0, "seconds, more than 0" + (", or None" if or_none else ""))
+    needs(owner, name, seconds <= TEN_YEARS, f"seconds, at most ten years ({TEN_YEARS:.0f})")
 
 
 def fits_its_types(owner: object) -> None:
@@ -70,8 +92,15 @@ def _model(kind: Any) -> tuple[type[BaseModel], tuple[tuple[str, type], ...]]:
     of_fields: dict[str, Any] = {field.name: (hints[field.name], ...) for field in fields(kind)}
     strict = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
     model = create_model(kind.__name__, __config__=strict, **of_fields)
-    collections = ((name, get_origin(hint)) for name, (hint, _) in of_fields.items())
-    return model, tuple((name, o) for name, o in collections if o in (tuple, frozenset))
+    collections = ((name, _collection(hint)) for name, (hint, _) in of_fields.items())
+    return model, tuple((name, kind) for name, kind in collections if kind is not None)
+
+
+def _collection(hint: Any) -> type | None:
+    """The kind of collection that a field holds, alone or beside others; None if it is none."""
+    choices = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    kinds = (get_origin(choice) for choice in choices)
+    return next((kind for kind in kinds if kind in (tuple, frozenset)), None)
 
 
 def _shown(value: object) -> str:

@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from simulator.service.checks import fits_its_types, needs
+from simulator.service.checks import fits_its_types, needs_seconds
 
 if TYPE_CHECKING:
     from simulator.service.runtime import Transaction
@@ -267,8 +267,7 @@ class DurableRecord:
 
     def __post_init__(self) -> None:
         fits_its_types(self)
-        lasts = self.keep is None or self.keep > 0
-        needs(self, "keep", lasts, "seconds, more than 0, or None")
+        needs_seconds(self, "keep", or_none=True)
         if self.claim not in ("insert", "look up", "upsert"):
             raise ValueError(
                 f"DurableRecord(claim={self.claim!r}): say 'insert', 'look up' or 'upsert'."

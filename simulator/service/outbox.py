@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from simulator.service.checks import fits_its_types, needs
+from simulator.service.checks import fits_its_types, needs, needs_seconds
 from simulator.service.operations import REFUND, Operation, Row, move
 
 if TYPE_CHECKING:
@@ -97,8 +97,7 @@ class Outbox:
 
     def __post_init__(self) -> None:
         fits_its_types(self)
-        lasts = self.lease is None or self.lease > 0
-        needs(self, "lease", lasts, "seconds, more than 0, or None")
+        needs_seconds(self, "lease", or_none=True)
         enough = self.max_attempts is None or self.max_attempts >= 1
         needs(self, "max_attempts", enough, "a whole number, 1 or more, or None")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simulator.service.checks import fits_its_types, needs
+from simulator.service.checks import fits_its_types, needs_seconds
 
 __all__ = ["AskOnly", "AskThenSend", "Blind", "NoRecovery", "SameKey"]
 
@@ -38,8 +38,7 @@ class _Repeats:
     def __post_init__(self) -> None:
         fits_its_types(self)
         for name in ("every", "horizon"):
-            seconds = getattr(self, name)
-            needs(self, name, seconds is None or seconds > 0, "seconds, more than 0")
+            needs_seconds(self, name)
 
 
 @dataclass(frozen=True, slots=True)

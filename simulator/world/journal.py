@@ -88,8 +88,9 @@ class Journal:
         if self.quiet:
             return ""
         if submission.tool != "issue_refund":
-            names = dict(submission.arguments).get("order_ids", ())
-            return " ".join(["Please", submission.tool.replace("_", " "), ", ".join(names)]).strip()
+            named = submission.written().get("order_ids", [])
+            names = ", ".join(map(str, named if isinstance(named, list) else [named]))
+            return f"Please {submission.tool.replace('_', ' ')} {names}".strip()
         return f"Please refund {money(intent.amount, intent.currency)} of order {intent.order_id}."
 
 

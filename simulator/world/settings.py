@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.service.checks import fits_its_types, needs, positive, whole
+from simulator.service.checks import fits_its_types, needs, needs_seconds, positive, whole
+from simulator.service.money import DIGITS
 from simulator.service.schemas import EXPONENTS
 
 __all__ = [
@@ -33,7 +35,38 @@ OTHER_USER = "c0ffee00-1234-4abc-8def-000000001002"
 MANAGER = "c0ffee00-1234-4abc-8def-00000000feed"
 ORDER_ID = "ORD-1001"
 
+LATEST = 6 * 24 * 3600.0
+"""Seconds after which nothing may begin: a history is cut off after seven days, and the last
+day is for what begins last to come to rest."""
+
+WHOLE_DIGITS = 10
+"""Digits before the point that the published schema carries (12, two of them decimals)."""
+
 Fields = tuple[tuple[str, Any], ...]
+
+
+def _needs_id(owner: object, name: str, least: int, most: int) -> None:
+    """Refuses an id that the published schema cannot carry, or that `parse_refund` would spell
+    another way (NFC): a refund with it could never be asked for.
+    """
+    value = getattr(owner, name)
+    fits = least <= len(value) <= most and value.isprintable()
+    what = f"{least} to {most} printable characters in NFC, which the published schema can carry"
+    needs(owner, name, fits and unicodedata.is_normalized("NFC", value), what)
+
+
+def _needs_whose(owner: Intent | Order, least: int = 0) -> None:
+    """Refuses a tenant or user whose id no database would take as a text."""
+    for name in ("tenant_id", "user_id"):
+        value = getattr(owner, name)
+        fits = len(value) >= least and value.isprintable()
+        needs(owner, name, fits, "an id of printable characters")
+
+
+def _needs_moment(owner: Submission | Outside) -> None:
+    """Refuses what would begin when a history is over, or too soon before."""
+    what = f"at most {LATEST:.0f} seconds, six days: a history is cut off after seven"
+    needs(owner, "at", owner.at <= LATEST, what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +74,9 @@ class Intent:
     """What a customer wants, once. Minted by the application before any model runs.
 
     Attributes:
-        amount: minor units.
+        id: 8 to 100 characters.
+        order_id: 3 to 50 characters.
+        amount: minor units of `currency`, which is the order's.
         owed: whether the customer has a right to it.
         permissions: of the session that it is asked for in.
     """
@@ -57,8 +92,14 @@ class Intent:
 
     def __post_init__(self) -> None:
         fits_its_types(self)
+        _needs_id(self, "id", 8, 100)
+        _needs_id(self, "order_id", 3, 50)
+        _needs_whose(self)
         needs(self, "amount", whole(self.amount, 1), "whole minor units, 1 or more")
         needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")
+        most = 10 ** (WHOLE_DIGITS + EXPONENTS[self.currency]) - 1
+        carried = f"minor units up to {most}, the most of {self.currency} that the schema carries"
+        needs(self, "amount", self.amount <= most, carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +107,10 @@ class Order:
     """An order that was paid for.
 
     Attributes:
-        captured: minor units.
-        lines: what was ordered: (stock-keeping unit, quantity). A shop's stock of each begins
-            at zero.
+        id: 3 to 50 characters.
+        captured: minor units, at most 18 digits.
+        lines: what was ordered: (stock-keeping unit, quantity), each unit once. A shop's stock
+            of each begins at zero.
     """
 
     id: str = ORDER_ID
@@ -80,8 +122,17 @@ class Order:
 
     def __post_init__(self) -> None:
         fits_its_types(self)
+        _needs_id(self, "id", 3, 50)
+        _needs_whose(self, least=1)
         needs(self, "captured", whole(self.captured, 0), "whole minor units, 0 or more")
+        needs(self, "captured", self.captured < 10**DIGITS, f"at most {DIGITS} digits")
         needs(self, "currency", self.currency in EXPONENTS, f"one of {', '.join(EXPONENTS)}")
+        units = [unit for unit, _ in self.lines]
+        readable = all(unit and unit.isprintable() for unit in units)
+        needs(self, "lines", readable, "stock-keeping units of printable characters")
+        needs(self, "lines", len(set(units)) == len(units), "each stock-keeping unit once")
+        counted = all(0 < quantity < 10**DIGITS for _, quantity in self.lines)
+        needs(self, "lines", counted, f"quantities of 1 or more, with at most {DIGITS} digits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +141,17 @@ class Submission:
 
     Attributes:
         intent_id: on which.
-        at: seconds since the history began.
+        at: seconds since the history began, six days at most.
         instance: the backend that the call is routed to.
-        thought: calls of one thought have one call id and one set of arguments.
+        thought: which one, from 1. Calls of one thought have one call id and one set of arguments.
         amount: how the model writes the amount, if not as the customer said it.
         after_answer: whether it has to wait for the end of the submission before it.
         model_key: what the model writes where the published schema asks for an id, if not
             something of its own for every thought.
         tool: which tool the model calls.
         arguments: what else it writes into the call, or in place of what it should write: an
-            injected tenant, a flag, other wording. A mapping; kept as sorted pairs.
+            injected tenant, a flag, other wording. A mapping; kept as sorted pairs, and handed
+            out by `written`.
     """
 
     intent_id: str
@@ -113,16 +165,45 @@ class Submission:
     arguments: Mapping[str, Any] | Fields = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.arguments, Mapping):
-            pairs = tuple(sorted((name, _frozen(value)) for name, value in self.arguments.items()))
-            object.__setattr__(self, "arguments", pairs)
         fits_its_types(self)
         needs(self, "at", self.at == 0 or positive(self.at), "seconds, 0 or more")
+        _needs_moment(self)
+        needs(self, "thought", whole(self.thought, 1), "a whole number, 1 or more")
+        pairs = tuple((name, _frozen(value)) for name, value in dict(self.arguments).items())
+        object.__setattr__(self, "arguments", tuple(sorted(pairs, key=_name_of)))
+        try:
+            hash(self.arguments)
+        except TypeError:
+            needs(self, "arguments", False, "texts, numbers, lists and dicts, as JSON has them")
+
+    def written(self) -> dict[str, Any]:
+        """`arguments` as the model writes them: lists are lists, and objects are dicts."""
+        return {name: _thawed(value) for name, value in dict(self.arguments).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A dict that cannot be changed, as part of a submission's arguments."""
+
+    pairs: Fields
+
+
+def _name_of(pair: tuple[Any, Any]) -> str:
+    return str(pair[0])
 
 
 def _frozen(value: Any) -> Any:
-    """A list as a tuple, so that a submission can be hashed."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    """A list as a tuple and a dict as pairs, so that a submission can be hashed."""
+    if isinstance(value, Mapping):
+        pairs = ((name, _frozen(inside)) for name, inside in value.items())
+        return _Object(tuple(sorted(pairs, key=_name_of)))
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, _Object):
+        return {name: _thawed(inside) for name, inside in value.pairs}
+    return list(map(_thawed, value)) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +226,7 @@ class AgentSettings:
 
     def __post_init__(self) -> None:
         fits_its_types(self)
-        needs(self, "patience", positive(self.patience), "seconds, more than 0")
+        needs_seconds(self, "patience")
         needs(self, "resubmits", whole(self.resubmits, 0), "a whole number, 0 or more")
 
 
@@ -156,13 +237,13 @@ class ApproverSettings:
     Attributes:
         delay: seconds until a question is answered.
         says: what is answered about an intent: (intent id, "yes", "no" or "nothing"); about
-            others "yes".
+            others "yes". Pairs, or a mapping, which is kept as sorted pairs.
         second_thoughts: seconds after which the opposite is said; None: never.
         user_id, permissions: of the person's own session.
     """
 
     delay: float = 60.0
-    says: tuple[tuple[str, str], ...] = ()
+    says: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
     second_thoughts: float | None = None
     user_id: str = MANAGER
     permissions: frozenset[str] = frozenset(
@@ -171,11 +252,12 @@ class ApproverSettings:
 
     def __post_init__(self) -> None:
         fits_its_types(self)
-        needs(self, "delay", positive(self.delay), "seconds, more than 0")
-        words = all(word in ("yes", "no", "nothing") for _, word in self.says)
+        needs_seconds(self, "delay")
+        needs_seconds(self, "second_thoughts", or_none=True)
+        if isinstance(self.says, Mapping):
+            object.__setattr__(self, "says", tuple(sorted(self.says.items())))
+        words = all(word in ("yes", "no", "nothing") for word in dict(self.says).values())
         needs(self, "says", words, "pairs of an intent's id and 'yes', 'no' or 'nothing'")
-        later = self.second_thoughts is None or positive(self.second_thoughts)
-        needs(self, "second_thoughts", later, "seconds, more than 0, or None")
 
     def answer(self, intent_id: str) -> str:
         """What this person says about an intent."""
@@ -193,8 +275,8 @@ class Outside:
         what: "cancel": a colleague cancels the order in the back office and pays everything
             back that is left, by hand; "refund": somebody refunds at the provider's dashboard,
             and our books know nothing of it; "chargeback": the customer's bank takes it back.
-        at: seconds since the history began.
-        amount: minor units; a cancellation takes what is left.
+        at: seconds since the history began, six days at most.
+        amount: minor units, at most 18 digits; a cancellation takes what is left.
     """
 
     what: str
@@ -207,8 +289,10 @@ class Outside:
         fits_its_types(self)
         needs(self, "what", self.what in OUTSIDE, f"one of {', '.join(OUTSIDE)}")
         needs(self, "at", positive(self.at), "seconds, more than 0")
+        _needs_moment(self)
         whole_amount = whole(self.amount, 0 if self.what == "cancel" else 1)
         needs(self, "amount", whole_amount, "whole minor units, 1 or more")
+        needs(self, "amount", self.amount < 10**DIGITS, f"at most {DIGITS} digits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,14 +381,15 @@ class ProviderSettings:
     def __post_init__(self) -> None:
         fits_its_types(self)
         for name in ("leg", "work", "key_lifetime", "limit_window", "contradicts_after"):
-            needs(self, name, positive(getattr(self, name)), "seconds, more than 0")
+            needs_seconds(self, name)
         allowed = self.limit is None or whole(self.limit, 1)
         lag = self.lookup_lag in (None, 0) or positive(self.lookup_lag)
         needs(self, "lookup_lag", lag, "seconds, 0 or more, or None")
+        if self.lookup_lag:
+            needs_seconds(self, "lookup_lag", or_none=True)
         needs(self, "limit", allowed, "a whole number, 1 or more, or None")
         needs(self, "semantics", self.semantics in SEMANTICS, f"one of {', '.join(SEMANTICS)}")
         needs(self, "errors", whole(self.errors, 0), "a whole number, 0 or more")
         needs(self, "error_when", self.error_when in ("before", "after"), "'before' or 'after'")
         for name in ("settles_after", "duplicate_window"):
-            value = getattr(self, name)
-            needs(self, name, value is None or positive(value), "seconds, more than 0, or None")
+            needs_seconds(self, name, or_none=True)

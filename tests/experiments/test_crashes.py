@@ -325,6 +325,8 @@ def test_places_at_which_all_fare_alike_are_one_row(table) -> None:
     [
         ([], None, "no design to try"),
         ([designs.SAFE, designs.SAFE], None, "two designs are called 'SAFE'"),
+        (5, None, "designs=5: give a list"),
+        (["SAFE"], None, "'SAFE' is not a design"),
         ([designs.SAFE], [], "no scenario to try"),
         ([designs.SAFE], [Scenario.one_refund()] * 2, "two scenarios are called 'one_refund'"),
         ([designs.SAFE], [Scenario.one_refund], r"not a scenario. Call it: Scenario.one_refund"),
@@ -334,3 +336,9 @@ def test_places_at_which_all_fare_alike_are_one_row(table) -> None:
 def test_what_makes_no_table_is_refused(chosen, scenario, sentence) -> None:
     with pytest.raises(ValueError, match=sentence):
         crash_table(chosen, scenario)
+
+
+def test_a_table_may_be_of_one_design_and_of_one_with_a_name_of_your_own() -> None:
+    one = Scenario.one_refund()
+    assert set(crash_table(designs.ONE_SHOT, one)["design"]) == {"ONE_SHOT"}
+    assert set(crash_table({"mine": designs.ONE_SHOT}, one)["design"]) == {"mine"}

@@ -106,6 +106,7 @@ def test_sending_on_after_the_provider_forgot_the_key_is_found_out(
 
 def test_no_faults_means_one_history() -> None:
     assert explore(designs.SAFE, max_faults=0).schedules == 1
+    assert explore(designs.SAFE, max_faults=0, kinds=()).schedules == 1
 
 
 def test_it_says_what_it_found() -> None:
@@ -119,6 +120,14 @@ def test_it_says_what_it_found() -> None:
         ({"max_faults": -1}, "max_faults=-1: give 0, 1, 2"),
         ({"max_faults": 1.5}, "max_faults=1.5"),
         ({"kinds": ["lose_respones"]}, "There is no fault 'lose_respones'"),
+        ({"kinds": ()}, r"kinds=\(\) names no fault, .*lose_request, .* or max_faults=0"),
+        ({"kinds": 5}, r"kinds=5: give a list, for example \[\"crash\"\]"),
+        ({"breaks": 5}, r"breaks=5: give a list, for example \[\"lost_refund\"\]"),
+        ({"heal": "no"}, "heal='no': say True or False"),
+        ({"stop": 0}, "stop=0: say True or False"),
+        ({"progress": "no"}, "progress='no': say True or False"),
+        ({"seed": None}, "seed=None: give a whole number"),
+        ({"seed": 1.5}, r"seed=1\.5: give a whole number"),
         ({"design": None}, "None is not a design"),
     ],
 )
@@ -126,7 +135,7 @@ def test_bad_arguments_are_refused_in_a_sentence(
     arguments: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        explore(**({"design": designs.NAIVE} | arguments))
+        explore(**({"design": designs.SAFE, "max_faults": 1} | arguments))
 
 
 # People, and the provider's own reports.

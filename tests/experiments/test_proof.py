@@ -56,6 +56,10 @@ def test_histories_with_several_faults_are_all_tried(n_jobs, max_faults, kinds) 
 def test_a_kind_of_fault_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="no fault 'crush'"):
         prove(designs.SAFE, kinds=["crush"])
+    with pytest.raises(ValueError, match=r"kinds=\(\) names no fault"):
+        prove(designs.SAFE, kinds=())
+    with pytest.raises(ValueError, match="progress='no': say True or False"):
+        prove(designs.SAFE, progress="no")
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, True, None])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from math import inf, isnan, sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -283,6 +284,26 @@ def test_what_cannot_be_followed_is_refused_in_a_sentence() -> None:
         follow(designs.SAFE, rates, scenario=Scenario.two_partial_refunds())
     with pytest.raises(ValueError, match="refunds=0"):
         follow(designs.SAFE, rates, refunds=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"designs": 5}, r"designs=5: give a list, for example \[designs\.NAIVE"),
+        ({"designs": "SAFE"}, "designs='SAFE': give a list"),
+        ({"designs": [designs.SAFE, 5]}, "5 is not a design"),
+        ({"designs": {"mine": "SAFE"}}, "'SAFE' is not a design"),
+        ({"rates": 0.1}, r"rates=0\.1: give a list, for example \[faults\.Rates"),
+        ({"rates": [0.1]}, r"0\.1 is not a Rates"),
+        ({"seed": None}, "seed=None: give a whole number"),
+        ({"seed": 1.5}, r"seed=1\.5: give a whole number"),
+        ({"progress": "no"}, "progress='no': say True or False"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(arguments: dict[str, Any], sentence: str) -> None:
+    given = {"designs": designs.SAFE, "rates": faults.Rates(), "refunds": 1} | arguments
+    with pytest.raises(ValueError, match=sentence):
+        follow(**given)
 
 
 def test_the_figure_says_how_soon_and_how_wrongly_and_is_the_same_every_time() -> None:

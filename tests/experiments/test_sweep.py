@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,3 +71,23 @@ def test_a_sweep_of_nothing_and_of_two_namesakes_is_refused() -> None:
         sweep([], RATES)
     with pytest.raises(ValueError, match="two designs are called 'NAIVE'"):
         sweep([designs.NAIVE, designs.NAIVE], RATES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"designs": 5}, r"designs=5: give a list, for example \[designs\.NAIVE"),
+        ({"designs": "SAFE"}, "designs='SAFE': give a list"),
+        ({"designs": [designs.SAFE, 5]}, "5 is not a design"),
+        ({"designs": {"mine": "SAFE"}}, "'SAFE' is not a design"),
+        ({"rates": 0.1}, r"rates=0\.1: give a list, for example \[faults\.Rates"),
+        ({"rates": [0.1]}, r"0\.1 is not a Rates"),
+        ({"seed": None}, "seed=None: give a whole number"),
+        ({"seed": 1.5}, r"seed=1\.5: give a whole number"),
+        ({"progress": "no"}, "progress='no': say True or False"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(arguments: dict[str, Any], sentence: str) -> None:
+    given = {"designs": designs.SAFE, "rates": faults.Rates(), "refunds": 1} | arguments
+    with pytest.raises(ValueError, match=sentence):
+        sweep(**given)

@@ -8,18 +8,21 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
+from simulator.experiments.replay import replay
 from simulator.service.answers import FromRecord
-from simulator.service.approval import ModelFlag
+from simulator.service.approval import Approval, ModelFlag
 from simulator.service.authorization import RefundPermission
-from simulator.service.checks import fits_its_types, needs, positive, whole
+from simulator.service.checks import TEN_YEARS, fits_its_types, needs, positive, whole
 from simulator.service.designs import SAFE
 from simulator.service.keys import DateStamped, Truncated
 from simulator.service.operations import DurableRecord
 from simulator.service.outbox import Inline, Outbox
-from simulator.service.recovery import SameKey
+from simulator.service.recovery import AskOnly, SameKey
 from simulator.service.retry_limits import ReadRetry
 from simulator.service.schemas import FreeDict, Session
 from simulator.service.webhooks import ByOperation
+from simulator.world import faults
+from simulator.world.scenario import Scenario
 
 INF, NAN = float("inf"), float("nan")
 
@@ -32,6 +35,7 @@ class Sample:
     flag: bool = False
     names: tuple[str, ...] = ()
     ids: frozenset[str] = frozenset()
+    either: str | tuple[str, ...] = ()
     of_the_class: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -68,6 +72,8 @@ def test_what_fits_stays_as_it_is_and_collections_become_what_is_meant() -> None
     made = Sample(names=["a", "b"], ids={"c"})  # type: ignore[arg-type]
     assert (made.names, made.ids) == (("a", "b"), frozenset({"c"}))
     assert Sample(ids=("c", "c")).ids == frozenset({"c"})  # type: ignore[arg-type]
+    assert Sample(either=["a"]).either == ("a",)  # type: ignore[arg-type]
+    assert Sample(either="a").either == "a"
 
 
 @pytest.mark.parametrize(
@@ -80,9 +86,16 @@ def test_what_fits_stays_as_it_is_and_collections_become_what_is_meant() -> None
         (lambda: DateStamped(day_begins="09:00"), r"DateStamped\(day_begins='09:00'\)"),  # type: ignore[arg-type]
         (lambda: DurableRecord(keep=-1), r"DurableRecord\(keep=-1\): give seconds, more than 0"),
         (lambda: DurableRecord(fingerprint=None), r"DurableRecord\(fingerprint=None\)"),  # type: ignore[arg-type]
+        (lambda: DurableRecord(keep=1e9), r"DurableRecord\(keep=1.*\): give .*at most ten years"),
         (lambda: Inline(reruns=-1), r"Inline\(reruns=-1\): give a whole number, 0 or more"),
         (lambda: Outbox(fence="yes"), r"Outbox\(fence='yes'\)"),  # type: ignore[arg-type]
+        (lambda: Outbox(lease=1e9), r"Outbox\(lease=1.*\): give .*at most ten years \(315576000\)"),
         (lambda: Outbox(max_attempts=1.5), r"Outbox\(max_attempts=1\.5\)"),  # type: ignore[arg-type]
+        (lambda: Approval(lifetime=1e9), r"Approval\(lifetime=1.*\): give .*at most ten years"),
+        (lambda: SameKey(horizon=1e9), r"SameKey\(horizon=1.*\): give .*at most ten years"),
+        (lambda: SameKey(every=1e9), r"SameKey\(every=1.*\): give .*at most ten years"),
+        (lambda: AskOnly(horizon=1e9), r"AskOnly\(horizon=1.*\): give .*at most ten years"),
+        (lambda: AskOnly(every=1e9), r"AskOnly\(every=1.*\): give .*at most ten years"),
         (lambda: SameKey(waits_for_settlement=0), r"SameKey\(waits_for_settlement=0\)"),  # type: ignore[arg-type]
         (lambda: ReadRetry(attempts=None), r"ReadRetry\(attempts=None\)"),  # type: ignore[arg-type]
         (lambda: FreeDict(cents="x"), r"FreeDict\(cents='x'\): it should be 'round' or"),  # type: ignore[arg-type]
@@ -115,3 +128,15 @@ def test_what_does_not_fit_is_named_with_its_value_and_what_it_should_be() -> No
     needs(Sample(), "number", True, "anything")
     with pytest.raises(ValueError, match=r"Sample\(number=1\): give 2 or more\."):
         needs(Sample(), "number", False, "2 or more")
+
+
+def test_ten_years_lead_to_a_date_in_every_policy_that_waits() -> None:
+    waiting = SAFE.but(
+        dispatch=Outbox(lease=TEN_YEARS),
+        record=DurableRecord(keep=TEN_YEARS),
+        recovery=SameKey(every=TEN_YEARS, horizon=TEN_YEARS),
+        approval=Approval(lifetime=TEN_YEARS),
+    )
+    lost = [faults.lose_response("provider.refund")]
+    assert replay(waiting, faults=lost).struck
+    assert replay(waiting, Scenario.approval_between()).answers.answer[0] == "verifying"

@@ -344,6 +344,45 @@ def test_a_first_decline_asks_nobody(runtime: Any, run: Any, make_operation: Mak
     assert names(runtime) == ["provider.refund"]
 
 
+DUPLICATE = Declined("it looks like another one.", takes_for_duplicate=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "for_a_person"),
+    [
+        (None, "outcome_unknown", True),
+        (Declined("there is no way to ask."), "outcome_unknown", True),
+        (CallTimeout("2 s"), "outcome_unknown", False),
+        ("REF-1", "succeeded", False),
+        (CameToNothing("returned."), "failed", False),
+    ],
+)
+@pytest.mark.parametrize("unknown", [False, True])
+def test_what_is_refused_as_a_duplicate_is_no_failure_until_the_provider_says_of_what(
+    unknown: bool,
+    found: Any,
+    status: str,
+    for_a_person: bool,
+    runtime: Any,
+    run: Any,
+    make_operation: Make,
+) -> None:
+    runtime.answers += [DUPLICATE, found]
+    outcome = run(pay(runtime, SAFE, make_operation(), int(unknown), unknown=unknown))
+    assert (outcome.status, outcome.for_a_person) == (status, for_a_person)
+    assert names(runtime) == ["provider.refund", "provider.find"]
+    if for_a_person:
+        assert outcome.detail == DUPLICATE.reason
+
+
+def test_a_blind_recovery_takes_a_duplicate_for_a_failure(
+    runtime: Any, run: Any, make_operation: Make
+) -> None:
+    design = SAFE.but(recovery=Blind())
+    assert paid(runtime, run, design, make_operation(), DUPLICATE).status == "failed"
+    assert names(runtime) == ["provider.refund"]
+
+
 def test_who_asks_first_and_cannot_ask_sends_nothing(
     runtime: Any, run: Any, make_operation: Make
 ) -> None:

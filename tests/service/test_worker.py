@@ -296,11 +296,27 @@ def test_past_the_horizon_nothing_is_sent_any_more_and_a_human_is_asked(shift: B
     work = tried_until(3600.0, shift, [None])
     assert [name for name, _ in work.runtime.calls] == ["provider.find"]
     assert work.desk.rows("SELECT topic FROM tasks") == [("refund",)]
-    assert "forget the key" in work.desk.one("SELECT reason FROM tasks")[0]
+    (reason,) = work.desk.one("SELECT reason FROM tasks")
+    assert "forget the key" in reason
+    written = work.desk.rows("SELECT event, detail FROM audit_log ORDER BY id")
+    assert written[-2:] == [("processing->outcome_unknown", ""), ("task", reason)]
     assert work.desk.status() == "outcome_unknown"
     assert work.desk.balance() == (0, 500_00)
     work.desk.seconds += 10**6
     assert work.claim() is None
+
+
+def test_what_the_provider_takes_for_a_duplicate_is_a_humans_at_once_with_its_words(
+    shift: Begin,
+) -> None:
+    work = shift()
+    work.runtime.answers += [Declined("it looks like another one.", takes_for_duplicate=True), None]
+    work.run(refund(work.runtime, work.design, work.claimed()))
+    reason = "The provider refused: it looks like another one."
+    assert work.desk.rows("SELECT topic, reason FROM tasks") == [("refund", reason)]
+    assert work.desk.rows("SELECT detail FROM audit_log WHERE event = 'task'") == [(reason,)]
+    assert work.desk.status() == "outcome_unknown"
+    assert work.desk.balance() == (0, 500_00)
 
 
 def test_past_the_horizon_a_payment_that_the_provider_knows_is_booked(shift: Begin) -> None:
@@ -379,6 +395,7 @@ def test_a_customer_who_cannot_be_told_is_a_humans(shift: Begin) -> None:
     assert work.claim() is None
     assert work.desk.rows("SELECT topic FROM tasks") == [("tell",)]
     assert work.desk.status() == "succeeded"
+    assert work.events()[-1] == "task"
 
 
 @pytest.mark.parametrize("unreached", [CallTimeout("2 s"), RateLimited(60.0), Declined("busy")])

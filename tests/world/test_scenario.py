@@ -13,8 +13,11 @@ from simulator.world import faults
 from simulator.world.scenario import (
     TENANT,
     USER,
+    ApproverSettings,
     Intent,
     Order,
+    Outside,
+    ProviderSettings,
     Scenario,
     Submission,
     ready_scenarios,
@@ -44,7 +47,40 @@ def test_a_ready_scenario_needs_no_arguments_and_knows_its_name(
         ),
         ({"intents": (Intent("intent-1", tenant_id="t"),)}, "is not one of the tenant's orders"),
         ({"intents": (Intent("intent-1"), Intent("intent-1"))}, "two intents have one id"),
-        ({"intents": (Intent("i-1"),), "submissions": ()}, "'i-1' is shorter than the 8"),
+        ({"orders": (Order(), Order(captured=1))}, "two orders of one tenant have one id"),
+        (
+            {"intents": (Intent("intent-1", currency="EUR"),)},
+            "'intent-1' is in EUR, and its order 'ORD-1001' in USD; give both one",
+        ),
+        (
+            {"intents": (Intent("intent-1", currency="EUR", owed=False),)},
+            "'intent-1' is in EUR, and its order",
+        ),
+        (
+            {"outside": (Outside("cancel", at=1.0, order_id="ORD-9"),)},
+            "a cancel from outside names order 'ORD-9', which is not one of .* there are ORD-1001",
+        ),
+        (
+            {"outside": (Outside("cancel", at=1.0, tenant_id="other"),)},
+            "names order 'ORD-1001', which is not one of the tenant's",
+        ),
+        ({"poison": {"intent-9"}}, "poison names intent 'intent-9'; there are intent-1"),
+        (
+            {"provider": ProviderSettings(declines=frozenset({"intent-9", "intent-1"}))},
+            r"provider\.declines names intent 'intent-9'; there are intent-1",
+        ),
+        (
+            {"provider": ProviderSettings(contradicts=frozenset({"intent-9"}))},
+            r"provider\.contradicts names intent 'intent-9'",
+        ),
+        (
+            {"provider": ProviderSettings(fails_to_settle=frozenset({"intent-9"}))},
+            r"provider\.fails_to_settle names intent 'intent-9'",
+        ),
+        (
+            {"approver": ApproverSettings(says={"intent-9": "no"})},
+            r"approver\.says names intent 'intent-9'",
+        ),
         ({"submissions": (Submission("intent-2"),)}, "'intent-2'; there are intent-1"),
         (
             {"submissions": (Submission("intent-1", instance="backend-3"),)},
@@ -199,6 +235,33 @@ def test_what_the_model_wrote_cannot_be_changed_by_who_reads_it() -> None:
     call = Scenario.one_refund().call(Submission("intent-1", arguments={"a": 1}))
     with pytest.raises(TypeError):
         call.arguments["a"] = 2
+
+
+def test_lists_and_objects_come_back_as_the_model_wrote_them_and_new_each_time() -> None:
+    scenario = Scenario.one_refund()
+    wrote = {"note": {"b": [1, {"c": None}], "a": {}}, "order_ids": ["ORD-1001", ["x"]]}
+    made = Submission("intent-1", tool="other", arguments=wrote)
+    call = scenario.call(made)
+    assert dict(call.arguments) == wrote
+    call.arguments["note"]["b"].append("changed by who read it")
+    assert dict(scenario.call(made).arguments) == wrote
+    assert dict(scenario.call(replace(made, thought=2)).arguments) == wrote
+
+
+def test_an_object_in_place_of_an_amount_is_told_as_invalid() -> None:
+    odd = Submission("intent-1", arguments={"amount": {"value": "500.00", "currency": "USD"}})
+    run = replay(SAFE, Scenario.one_refund().but(submissions=(odd,)))
+    assert run.ledger.empty
+    assert list(run.answers.answer) == ["invalid"]
+    assert "an object is not an amount" in run.answers.text[0]
+
+
+@pytest.mark.parametrize("orders", [5, None, [1, 2], {"id": "ORD-1001"}, "ORD-1001"])
+def test_what_is_no_list_of_orders_is_told_as_invalid(orders: Any) -> None:
+    odd = Submission("intent-1", tool="cancel_orders", arguments={"order_ids": orders})
+    run = replay(SAFE, Scenario.cancelled_orders().but(submissions=(odd,)))
+    assert list(run.answers.answer) == ["invalid"]
+    assert set(run.books.status) == {None}
 
 
 def test_the_permissions_of_a_session_are_those_of_its_intent() -> None:

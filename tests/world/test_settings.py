@@ -1,11 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
+from simulator.service.invalid import InvalidRequest
+from simulator.service.schemas import EXPONENTS, minor_units, parse_refund
+from simulator.world.scenario import Scenario
 from simulator.world.settings import (
+    LATEST,
     AgentSettings,
     ApproverSettings,
     Intent,
@@ -15,6 +21,7 @@ from simulator.world.settings import (
     Submission,
     WebhookSettings,
 )
+from simulator.world.world import CAP
 
 INF, NAN = float("inf"), float("nan")
 
@@ -35,6 +42,44 @@ INF, NAN = float("inf"), float("nan")
         (lambda: Order(currency="usd"), r"Order\(currency='usd'\)"),
         (lambda: Submission("intent-1", at=-1.0), r"Submission\(at=-1\.0\): give seconds"),
         (lambda: Submission("intent-1", at=INF), r"Submission\(at=inf\)"),
+        (lambda: Intent("intent-"), r"Intent\(id='intent-'\): give 8 to 100 printable"),
+        (lambda: Intent("i" * 101), r"Intent\(id='i+\.\.\.\): give 8 to 100 printable"),
+        (lambda: Intent("intent-\0"), r"Intent\(id='intent-\\x00'\): give 8 to 100 printable"),
+        (lambda: Intent("intent-\ud800"), r"Intent\(id='intent-\\ud800'\): give 8 to"),
+        (lambda: Intent("intent-e\u0301"), r"Intent\(id=.*\): .* in NFC, which the published"),
+        (lambda: Intent("intent-1", order_id="O1"), r"Intent\(order_id='O1'\): give 3 to 50"),
+        (lambda: Intent("intent-1", tenant_id="\ud800"), r"Intent\(tenant_id=.*\): give an id of"),
+        (lambda: Intent("intent-1", user_id="\0"), r"Intent\(user_id='\\x00'\): give an id of"),
+        (
+            lambda: Intent("intent-1", amount=10**12),
+            r"Intent\(amount=1000000000000\): give minor units up to 999999999999, .* USD",
+        ),
+        (lambda: Order("O1"), r"Order\(id='O1'\): give 3 to 50 printable"),
+        (lambda: Order("O" * 51), r"Order\(id='O+'\): give 3 to 50 printable"),
+        (lambda: Order("ORD\n1001"), r"Order\(id='ORD\\n1001'\): give 3 to 50 printable"),
+        (lambda: Order(user_id=""), r"Order\(user_id=''\): give an id of printable"),
+        (lambda: Order(captured=10**18), r"Order\(captured=10{18}\): give at most 18 digits"),
+        (lambda: Order(lines=(("A", 0),)), r"Order\(lines=.*\): give quantities of 1 or more"),
+        (lambda: Order(lines=(("A", 10**18),)), r"Order\(lines=.*\): .* at most 18 digits"),
+        (lambda: Order(lines=(("A", 1), ("A", 1))), r"Order\(lines=.*\): .*unit once"),
+        (lambda: Order(lines=(("", 1),)), r"Order\(lines=.*\): .*of printable characters"),
+        (lambda: Submission("intent-1", at=518_401), r"at=518401\): give at most 518400 .*six"),
+        (lambda: Submission("intent-1", thought=0), r"thought=0\): give a whole number, 1 or"),
+        (
+            lambda: Submission("intent-1", arguments={"a": [{1, 2}]}),
+            r"Submission\(arguments=.*\): give texts, numbers, lists and dicts",
+        ),
+        (lambda: Submission("intent-1", arguments={1: 2, "a": 3}), r"arguments=\{1: 2, 'a': 3\}"),
+        (lambda: ApproverSettings(says={"intent-1": "maybe"}), r"'yes', 'no' or 'nothing'"),
+        (lambda: ApproverSettings(says={1: "no"}), r"ApproverSettings\(says=\{1: 'no'\}\): it"),
+        (lambda: Outside("cancel", at=518_401), r"Outside\(at=518401\): give at most 518400"),
+        (lambda: Outside("refund", at=1.0, amount=10**18), r"Outside\(amount=10{18}\): give at"),
+        (lambda: AgentSettings(patience=1e9), r"AgentSettings\(patience=1.*\): .*ten years"),
+        (lambda: ApproverSettings(delay=1e9), r"ApproverSettings\(delay=1.*\): .*ten years"),
+        (lambda: ApproverSettings(second_thoughts=1e9), r"second_thoughts=1.*\): .*ten years"),
+        (lambda: ProviderSettings(leg=1e9), r"ProviderSettings\(leg=1.*\): .*ten years"),
+        (lambda: ProviderSettings(lookup_lag=1e9), r"lookup_lag=1.*\): .*ten years"),
+        (lambda: ProviderSettings(settles_after=1e9), r"settles_after=1.*\): .*ten years"),
         (lambda: AgentSettings(patience=0), r"AgentSettings\(patience=0\): .*more than 0"),
         (lambda: AgentSettings(resubmits=-1), r"AgentSettings\(resubmits=-1\): .*whole number"),
         (lambda: AgentSettings(resubmits=1.5), r"AgentSettings\(resubmits=1\.5\)"),
@@ -74,8 +119,9 @@ def test_a_setting_that_makes_no_sense_is_refused_with_its_value(
 
 def test_the_least_that_makes_sense_is_allowed() -> None:
     assert Intent("intent-1", amount=1)
+    assert Intent("intent-1", owed=False, tenant_id="", user_id="")  # a session of nobody
     assert Order(captured=0)
-    assert Submission("intent-1", at=0)
+    assert Submission("intent-1", at=0, thought=1)
     assert AgentSettings(patience=0.001, resubmits=0)
     assert ProviderSettings(limit=1, lookup_lag=0)
     assert ProviderSettings(limit=None, lookup_lag=None)
@@ -83,6 +129,34 @@ def test_the_least_that_makes_sense_is_allowed() -> None:
     assert WebhookSettings(created=(), succeeded=(0, 0.0), failed=(), tries=1, misreports=0)
     assert Outside("cancel", at=0.1)
     assert Outside("refund", at=0.1, amount=1)
+
+
+def test_the_most_that_makes_sense_is_allowed() -> None:
+    assert Intent("i" * 8, order_id="ORD")
+    assert Intent("\u00e9" * 100, order_id="O" * 50)
+    assert Order(captured=10**18 - 1, lines=(("A", 10**18 - 1), ("B", 1)))
+    assert Submission("intent-1", at=LATEST)
+    assert Outside("refund", at=LATEST, amount=10**18 - 1)
+
+
+def test_what_begins_last_has_a_day_before_the_history_is_cut_off() -> None:
+    assert CAP / 1e6 - LATEST == 24 * 3600.0
+
+
+@pytest.mark.parametrize("currency", EXPONENTS)
+def test_the_largest_intent_is_the_largest_amount_that_the_schema_carries(currency: str) -> None:
+    exponent = EXPONENTS[currency]
+    most = 10 ** (10 + exponent) - 1
+    order = Order(captured=most, currency=currency)
+    largest = Intent("intent-1", amount=most, currency=currency)
+    scenario = Scenario(orders=(order,), intents=(largest,))
+    call, session = scenario.call(scenario.submissions[0]), scenario.session("intent-1")
+    assert minor_units(parse_refund(call, session).amount, currency) == most
+    with pytest.raises(ValueError, match=rf"Intent\(amount={most + 1}\)"):
+        replace(largest, amount=most + 1)
+    above = replace(scenario.submissions[0], amount=str(10**10))
+    with pytest.raises(InvalidRequest):
+        parse_refund(scenario.call(above), session)
 
 
 # What the model writes beside, or in place of, what it should.
@@ -96,6 +170,22 @@ def test_arguments_are_kept_as_sorted_pairs_so_that_submissions_can_be_compared(
     assert one.arguments == (("a", True), ("b", (1, (2,))))
 
 
+def test_an_object_within_the_arguments_is_no_list_of_its_pairs_and_has_no_order() -> None:
+    one = Submission("intent-1", arguments={"a": {"b": 1, "c": [{}]}})
+    assert one == Submission("intent-1", arguments={"a": {"c": [{}], "b": 1}})
+    assert hash(one) == hash(Submission("intent-1", arguments={"a": {"c": [{}], "b": 1}}))
+    assert one != Submission("intent-1", arguments={"a": [["b", 1], ["c", [{}]]]})
+    assert one.written() == {"a": {"b": 1, "c": [{}]}}
+    assert replace(one, thought=2).written() == one.written()
+
+
+@pytest.mark.parametrize("given", [(("b", [1]), ("a", {"c": 2})), [["b", [1]], ["a", {"c": 2}]]])
+def test_arguments_may_be_given_as_pairs(given: Any) -> None:
+    pairs = [tuple(pair) for pair in given]
+    made = Submission("intent-1", arguments=type(given)(pairs))
+    assert made == Submission("intent-1", arguments=MappingProxyType(dict(pairs)))
+
+
 def test_submissions_with_other_arguments_are_other_submissions() -> None:
     plain = Submission("intent-1")
     assert plain != Submission("intent-1", arguments={"confirm": True})
@@ -106,3 +196,11 @@ def test_submissions_with_other_arguments_are_other_submissions() -> None:
 def test_an_approver_says_yes_about_what_nobody_named() -> None:
     person = ApproverSettings(says=(("intent-2", "no"), ("intent-3", "nothing")))
     assert [person.answer(f"intent-{n}") for n in (1, 2, 3)] == ["yes", "no", "nothing"]
+
+
+def test_what_an_approver_says_may_be_written_as_a_dict() -> None:
+    pairs = (("intent-2", "no"), ("intent-3", "nothing"))
+    person = ApproverSettings(says={"intent-3": "nothing", "intent-2": "no"})
+    assert person == ApproverSettings(says=pairs) == ApproverSettings(says=list(pairs))  # type: ignore[arg-type]
+    assert hash(person)
+    assert person.answer("intent-2") == "no"

@@ -65,20 +65,44 @@ class BaseScenario:
 
     def __post_init__(self) -> None:
         fits_its_types(self)
-        orders = {(order.tenant_id, order.id) for order in self.orders}
+        orders = {(order.tenant_id, order.id): order for order in self.orders}
         intents = {intent.id for intent in self.intents}
+        if len(orders) < len(self.orders):
+            raise ValueError(
+                f"Scenario {self.name!r}: two orders of one tenant have one id; give each its own."
+            )
         if len(intents) < len(self.intents):
             raise ValueError(f"Scenario {self.name!r}: two intents have one id.")
         for intent in self.intents:
-            if (intent.tenant_id, intent.order_id) not in orders and intent.owed:
+            order = orders.get((intent.tenant_id, intent.order_id))
+            if order is None and intent.owed:
                 raise ValueError(
                     f"Scenario {self.name!r}: intent {intent.id!r} is owed, and its order "
                     f"{intent.order_id!r} is not one of the tenant's orders."
                 )
-            if len(intent.id) < 8:
+            if order is not None and order.currency != intent.currency:
                 raise ValueError(
-                    f"Scenario {self.name!r}: intent id {intent.id!r} is shorter than the 8 "
-                    "characters that the lesson's schema asks for."
+                    f"Scenario {self.name!r}: intent {intent.id!r} is in {intent.currency}, and "
+                    f"its order {order.id!r} in {order.currency}; give both one currency."
+                )
+        for event in self.outside:
+            if (event.tenant_id, event.order_id) not in orders:
+                raise ValueError(
+                    f"Scenario {self.name!r}: a {event.what} from outside names order "
+                    f"{event.order_id!r}, which is not one of the tenant's orders; there are "
+                    f"{', '.join(sorted(order.id for order in self.orders)) or 'none'}."
+                )
+        for what, named in (
+            ("poison", self.poison),
+            ("provider.declines", self.provider.declines),
+            ("provider.contradicts", self.provider.contradicts),
+            ("provider.fails_to_settle", self.provider.fails_to_settle),
+            ("approver.says", frozenset(dict(self.approver.says))),
+        ):
+            if unknown := sorted(named - intents):
+                raise ValueError(
+                    f"Scenario {self.name!r}: {what} names intent {unknown[0]!r}; "
+                    f"there are {', '.join(sorted(intents))}."
                 )
         for name in ("backends", "workers"):
             needs(self, name, whole(getattr(self, name), 1), "a whole number, 1 or more")
@@ -169,13 +193,17 @@ class BaseScenario:
 
         The model fills in the published schema, and so invents a `refund_request_id`.
         """
-        if submission not in self._calls:
-            self._calls[submission] = ToolCall(
-                f"call-{submission.intent_id}-{submission.thought}",
-                submission.tool,
-                MappingProxyType({**self._filled_in(submission), **dict(submission.arguments)}),
-            )
-        return self._calls[submission]
+        if submission in self._calls:
+            return self._calls[submission]
+        written = submission.written()
+        call = ToolCall(
+            f"call-{submission.intent_id}-{submission.thought}",
+            submission.tool,
+            MappingProxyType({**self._filled_in(submission), **written}),
+        )
+        if not any(isinstance(value, list | dict) for value in written.values()):
+            self._calls[submission] = call  # what is inside of those can be changed
+        return call
 
     def respelled(self, submission: Submission, times: int) -> str | int | float:
         """The amount of a submission, the same money written another way so many times.
