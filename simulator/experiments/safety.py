@@ -131,7 +131,7 @@ def false_answer(facts: Facts) -> bool:
     """A final statement was untrue when made, or is at the end.
 
     So is "Payload Mismatch" to a request that only ever came with one payload, and "Forbidden"
-    to one that is allowed.
+    to one that is paid.
     """
     world = facts.world
     if facts.beside_money.false_word() or _false_no(facts):
@@ -155,14 +155,15 @@ def false_answer(facts: Facts) -> bool:
 
 def _false_no(facts: Facts) -> bool:
     """Whether a request was told that it had come with other details, and all had the same; or
-    that it is forbidden, and it is not.
+    that it is forbidden, and it was paid.
     """
     scenario = facts.world.scenario
     for request, answer in facts.world.backends.answers:
         if request.call.name != "issue_refund":
             continue
         intent = scenario.intent(request.session.intent_id)
-        if answer.code == "forbidden" and facts.doable(request.call, intent.id):
+        forbidden = answer.code == "forbidden" and facts.doable(request.call, intent.id)
+        if forbidden and facts.paid[intent.id]:
             return True
         if answer.kind != "conflict":
             continue
