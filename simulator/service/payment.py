@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from simulator.service.errors import Declined, RateLimited, Silence
-from simulator.service.operations import Operation
+from simulator.service.operations import FINAL, Operation
 from simulator.service.outbox import Outbox
 from simulator.service.retry_limits import next_wait, succeeded
 
@@ -108,6 +108,10 @@ def pay(
         if found.status == "unanswerable":
             return Outcome("outcome_unknown", found.detail)
         if found.status != "not_found":
+            return found
+    elif unknown and d.recovery.asks_from is not None and tries >= d.recovery.asks_from:
+        found = yield from ask(rt, operation)
+        if found.status in FINAL or found.pending:
             return found
     silent = unknown
     lease = d.dispatch.lease if isinstance(d.dispatch, Outbox) else None

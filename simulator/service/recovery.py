@@ -2,8 +2,9 @@
 
 `takes_over`: a claim whose lease has ended may be claimed anew. `marks_unknown`: it is an
 unknown outcome then. `asks_first`: the provider is asked before anything is sent again.
-`resends`: an unknown outcome may be sent again at all. `horizon`: seconds after which nothing
-is sent any more. `every`: seconds to the next try once the retry policy has given up.
+`asks_from`: the same from so many silent tries on. `resends`: an unknown outcome may be sent
+again at all. `horizon`: seconds after which nothing is sent any more. `every`: seconds to the
+next try once the retry policy has given up.
 `waits_for_settlement`: "accepted" is not yet "paid".
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simulator.service.checks import fits_its_types, needs_seconds
+from simulator.service.checks import fits_its_types, needs, needs_seconds
 
 __all__ = ["AskOnly", "AskThenSend", "Blind", "NoRecovery", "SameKey"]
 
@@ -26,6 +27,7 @@ class NoRecovery:
     marks_unknown: ClassVar[bool] = False
     asks_first: ClassVar[bool] = False
     waits_for_settlement: ClassVar[bool] = False
+    asks_from: ClassVar[int | None] = None
     horizon: ClassVar[float | None] = None
     every: ClassVar[float | None] = None
 
@@ -55,6 +57,7 @@ class Blind(_Repeats):
     marks_unknown: ClassVar[bool] = False
     asks_first: ClassVar[bool] = False
     waits_for_settlement: ClassVar[bool] = False
+    asks_from: ClassVar[int | None] = None
     horizon: ClassVar[float | None] = None
 
 
@@ -75,6 +78,7 @@ class AskThenSend(_Repeats):
     marks_unknown: ClassVar[bool] = True
     asks_first: ClassVar[bool] = True
     waits_for_settlement: ClassVar[bool] = True
+    asks_from: ClassVar[int | None] = None
     horizon: ClassVar[float | None] = None
 
 
@@ -96,6 +100,7 @@ class AskOnly(_Repeats):
     marks_unknown: ClassVar[bool] = True
     asks_first: ClassVar[bool] = True
     waits_for_settlement: ClassVar[bool] = True
+    asks_from: ClassVar[int | None] = None
     resends: ClassVar[bool] = False
 
 
@@ -111,12 +116,21 @@ class SameKey(_Repeats):
             request can take, or a process can be paused.
         waits_for_settlement: whether "accepted" is not yet "paid" (case B34). Money that a
             bank is to move takes days, and may come back.
+        asks_from: silent tries after which the provider is also asked, before it is sent the
+            same again; None: never. An error that it stored under the key it repeats as long as
+            it knows the key, and a look-up tells at once what the error hides.
     """
 
     every: float = 1800.0
     horizon: float = 20 * 3600.0
     waits_for_settlement: bool = True
+    asks_from: int | None = 4
     takes_over: ClassVar[bool] = True
     resends: ClassVar[bool] = True
     marks_unknown: ClassVar[bool] = True
     asks_first: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _Repeats.__post_init__(self)
+        enough = self.asks_from is None or self.asks_from >= 1
+        needs(self, "asks_from", enough, "a whole number, 1 or more, or None")

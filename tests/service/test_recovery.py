@@ -69,8 +69,13 @@ LONG_OUTAGE = faults.provider_down(REFUND, nth=2, seconds=26 * 3600.0)
 
 @pytest.mark.parametrize(
     ("recovery", "paid"),
-    [(SameKey(), 1), (SameKey(horizon=30 * 3600.0), 2), (Blind(), 2)],
-    ids=["20 h", "30 h", "no horizon"],
+    [
+        (SameKey(), 1),
+        (SameKey(horizon=30 * 3600.0, asks_from=None), 2),
+        (SameKey(horizon=30 * 3600.0), 1),
+        (Blind(), 2),
+    ],
+    ids=["20 h", "30 h", "30 h, and it asks", "no horizon"],
 )
 def test_sending_stops_before_the_provider_forgets_the_key_or_pays_twice(
     recovery: Any, paid: int
@@ -128,6 +133,11 @@ def test_a_time_to_look_again_that_is_no_time_is_refused(policy: Any, seconds: f
         ValueError, match=rf"{policy.__name__}\(every=.*\): (give seconds|it should be)"
     ):
         policy(every=seconds)
+
+
+def test_asking_from_no_try_on_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"SameKey\(asks_from=0\): give a whole number, 1 or"):
+        SameKey(asks_from=0)
 
 
 @pytest.mark.parametrize("policy", [AskOnly, SameKey])

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from simulator.experiments.replay import replay
 from simulator.service.answers import Answer
 from simulator.service.designs import SAFE
 from simulator.service.errors import Declined, InProgress, RateLimited, ServerError, Silence
 from simulator.service.payment import Accepted, CameToNothing, FindRefund, RefundOrder
+from simulator.service.recovery import SameKey
 from simulator.world import faults
 from simulator.world.scenario import (
     AgentSettings,
@@ -552,3 +554,25 @@ def test_what_went_by_hand_counts_towards_what_was_captured(world: Any) -> None:
     made = world(SAFE, scenario=scenario)
     assert [effect.source for effect in made.provider.ledger] == ["by hand"]
     assert made.told[-1].kind == "refused"
+
+
+# What is asked when it is silent, and what it hides.
+
+
+def told_after(design: Any, scenario: Scenario) -> float:
+    """Seconds until the customer is told that it is done."""
+    run = replay(design, scenario)
+    assert run.verdict == frozenset()
+    return float(run.told.time[run.told.statement == "done"].iloc[0])
+
+
+def test_a_payment_behind_a_stored_error_is_found_by_asking() -> None:
+    hidden = Scenario.one_refund().but(provider=ProviderSettings(errors=1, error_when="after"))
+    assert told_after(SAFE, hidden) < 60
+    never_asks = SAFE.but(recovery=SameKey(asks_from=None))
+    assert told_after(never_asks, hidden) > 19 * 3600
+
+
+def test_where_it_cannot_be_asked_the_same_is_sent_again() -> None:
+    settings = ProviderSettings(errors=6, semantics="stripe-v2", lookup_lag=None)
+    assert told_after(SAFE, Scenario.one_refund().but(provider=settings)) < 120
