@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.service.approval import Decision, permission
@@ -67,6 +68,7 @@ class Consent(NamedTuple):
     entitled: bool
 
 
+@dataclass(slots=True)
 class Word:
     """A person's yes or no about an intent. Times in microseconds.
 
@@ -77,25 +79,14 @@ class Word:
         gone: what was cancelled or deleted by the time that it was said, as in `gone_by_now`.
     """
 
-    __slots__ = ("answered", "asked", "entitled", "gone", "heard", "intent_id", "said", "yes")
-
-    def __init__(
-        self,
-        intent_id: str,
-        yes: bool,
-        entitled: bool,
-        asked: int,
-        said: int,
-        gone: frozenset[tuple[str, str]] = frozenset(),
-    ) -> None:
-        self.intent_id = intent_id
-        self.yes = yes
-        self.entitled = entitled
-        self.asked = asked
-        self.said = said
-        self.gone = gone
-        self.answered: int | None = None
-        self.heard = ""
+    intent_id: str
+    yes: bool
+    entitled: bool
+    asked: int
+    said: int
+    gone: frozenset[tuple[str, str]] = frozenset()
+    answered: int | None = None
+    heard: str = ""
 
 
 class DecisionRequest:

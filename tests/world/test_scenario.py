@@ -319,3 +319,11 @@ def test_poison_kills_a_backend_that_sends_it_as_well() -> None:
     run = replay(RESERVED, Scenario.poisoned_event())
     assert {event.process for event in run.trace if event.kind == "crash"} == {"backend-1"}
     assert list(run.ledger.intent) == ["intent-2"]
+
+
+def test_true_is_not_the_argument_one() -> None:
+    same = Submission("intent-1", arguments={"confirm": 1})
+    other = Submission("intent-1", arguments={"confirm": True})
+    scenario = Scenario(submissions=(same, other))
+    flags = [scenario.call(each).arguments["confirm"] for each in (same, other)]
+    assert [type(flag) for flag in flags] == [int, bool]

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Self
 
-from simulator.service.checks import fits_its_types, needs, positive, whole
+from simulator.service.checks import fits_its_types, needs, needs_seconds, whole
 from simulator.service.schemas import (
     EXPONENTS,
     InvalidRequest,
@@ -108,7 +108,7 @@ class BaseScenario:
             needs(self, name, whole(getattr(self, name), 1), "a whole number, 1 or more")
         above = whole(self.consent_above, 0)
         needs(self, "consent_above", above, "whole units of a currency, 0 or more")
-        needs(self, "consent_within", positive(self.consent_within), "seconds, more than 0")
+        needs_seconds(self, "consent_within")
         needs(self, "intents", bool(self.intents), "at least one intent")
         instances = {f"backend-{number + 1}" for number in range(self.backends)}
         for submission in self.submissions:
@@ -185,7 +185,7 @@ class BaseScenario:
         return {}
 
     @cached_property
-    def _calls(self) -> dict[Submission, ToolCall]:
+    def _calls(self) -> dict[tuple[Submission, tuple[type, ...]], ToolCall]:
         return {}
 
     def call(self, submission: Submission) -> ToolCall:
@@ -193,8 +193,10 @@ class BaseScenario:
 
         The model fills in the published schema, and so invents a `refund_request_id`.
         """
-        if submission in self._calls:
-            return self._calls[submission]
+        kinds = tuple(type(value) for value in dict(submission.arguments).values())
+        which = submission, kinds  # 1 is True, and not the same argument
+        if which in self._calls:
+            return self._calls[which]
         written = submission.written()
         call = ToolCall(
             f"call-{submission.intent_id}-{submission.thought}",
@@ -202,7 +204,7 @@ class BaseScenario:
             MappingProxyType({**self._filled_in(submission), **written}),
         )
         if not any(isinstance(value, list | dict) for value in written.values()):
-            self._calls[submission] = call  # what is inside of those can be changed
+            self._calls[which] = call  # what is inside of those can be changed
         return call
 
     def respelled(self, submission: Submission, times: int) -> str | int | float:
