@@ -7,11 +7,9 @@ from math import inf
 from typing import Any
 
 from simulator.experiments.other_books import OtherBooks
-from simulator.service.approval import permission
-from simulator.service.money import plain_units
 from simulator.service.operations import FINAL, REFUND
-from simulator.service.schemas import EXPONENTS, InvalidRequest, ToolCall, parse_refund
-from simulator.service.tools import TOOLS
+from simulator.service.schemas import ToolCall
+from simulator.world import law
 from simulator.world.provider import Effect
 from simulator.world.scenario import Intent, Order
 from simulator.world.world import World
@@ -70,12 +68,15 @@ class Facts:
         provider = world.scenario.provider
         forgets = provider.semantics == "none"  # what was lost cannot be told from what was not
         replays_errors = provider.errors > 0 and provider.semantics in ("stripe-v1", "ietf")
+        deaf = provider.lookup_lag is None and provider.webhooks is None
         self.never_heals = (
             bool(world.scenario.poison)
             or replays_errors
             or forgets
             or provider.duplicate_window is not None
             or bool(provider.contradicts)
+            # The money comes in days, and nobody can ask, or is told, when it has come.
+            or (provider.settles_after is not None and deaf)
             or (provider.webhooks is not None and provider.webhooks.misreports is not None)
             or self._overpaid(world)
         )
@@ -107,18 +108,16 @@ class Facts:
 
     def doable(self, call: ToolCall, intent_id: str) -> bool:
         """Whether this is a call for a refund that can be read, and touches what it may."""
-        session = self.world.scenario.session(intent_id)
-        if TOOLS["issue_refund"].permission not in session.permissions:
+        intent = self.world.scenario.intent(intent_id)
+        read = law.readable(call.arguments)
+        if law.PERMISSION["issue_refund"] not in intent.permissions or read is None:
             return False
-        try:
-            request = parse_refund(call, session)
-            order = self.orders.get((session.tenant_id, request.order_id))
-            if order is None or order.user_id != session.user_id:
-                return False
-            plain_units(request.amount, order.currency)
-        except InvalidRequest:
+        order = self.orders.get((intent.tenant_id, read[0]))
+        if order is None or order.user_id != intent.user_id or call.name != "issue_refund":
             return False
-        return True
+        decimals, amount = law.DECIMALS[order.currency], read[1]
+        written = -int(amount.as_tuple().exponent)
+        return written <= max(2, decimals) and bool(amount * 10**decimals % 1 == 0)
 
     @cached_property
     def first_begun(self) -> dict[str, int]:
@@ -191,15 +190,19 @@ class Facts:
     def _stays_agreed(self, intent: Intent) -> bool:
         """Whether a person with the right agrees to this, soon, and to what the order still is."""
         order = (intent.tenant_id, intent.order_id)
-        changed = any(
-            change[:2] == order and change.known >= self.world.submitted[intent.id]
-            for change in self.world.provider.changes
-        )
         return (
-            self.agrees(intent, permission(REFUND))
-            and not changed
+            self.agrees(intent, law.CONSENT[REFUND])
+            and not self.changed_since(intent, {order})
             and order not in self.beside_money.cancelled
         )
+
+    def changed_since(self, intent: Intent, orders: set[tuple[str, str]]) -> bool:
+        """Whether we came to know of money of these orders that went without us, after this was
+        asked for.
+        """
+        asked = self.world.submitted[intent.id]
+        changes = self.world.provider.changes
+        return any(change[:2] in orders and change.known >= asked for change in changes)
 
     def agrees(self, intent: Intent, needed: str) -> bool:
         """Whether a person with the right says yes to this intent, and says it in time.
@@ -230,13 +233,12 @@ class Facts:
 
     def known_at(self, effect: Effect) -> float:
         """Microseconds at which we knew of money that went without us; never: infinite."""
-        which = (effect.tenant_id, effect.order_id, effect.time)
         changes = self.world.provider.changes
-        return min((change.known for change in changes if change[:3] == which), default=inf)
+        return min((c.known for c in changes if c.reference == effect.reference), default=inf)
 
     def needs_consent(self, intent: Intent) -> bool:
         """Whether the shop lets nobody refund this much alone."""
-        limit = self.world.scenario.consent_above * 10 ** EXPONENTS[intent.currency]
+        limit = self.world.scenario.consent_above * 10 ** law.DECIMALS[intent.currency]
         return bool(intent.amount > limit)
 
     def refused_before(self, intent_id: str, time: int) -> bool:

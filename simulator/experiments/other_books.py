@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simulator.service.actions import CANCEL, DELETE_PROFILE, action_asks_consent
-from simulator.service.approval import permission
+from simulator.service.actions import CANCEL, DELETE_PROFILE
 from simulator.service.operations import FINAL, REFUND
-from simulator.service.tools import TOOLS
+from simulator.world.law import CONSENT, PERMISSION, asks_consent
 from simulator.world.settings import Intent
 from simulator.world.world import World
 
@@ -87,7 +86,7 @@ class OtherBooks:
         if not self.kept:
             return False
         for intent, what, wanted in self._wishes():
-            if not action_asks_consent(what, json.dumps({"order_ids": [o for _, o in wanted]})):
+            if not asks_consent(what, len(wanted)):
                 continue
             done = wanted & (set(self.cancelled) if what == CANCEL else self._deleted)
             done -= self._back_office | self._wanted_by_others(intent, what)
@@ -119,9 +118,10 @@ class OtherBooks:
                 continue
             if not self._mine(intent, what, wanted) or self._spoken_against(intent, what, wanted):
                 continue
-            arguments = json.dumps({"order_ids": [order for _, order in wanted]})
-            asks = action_asks_consent(what, arguments)
-            if asks and not facts.agrees(intent, permission(what)):
+            asks = asks_consent(what, len(wanted))
+            if asks and not facts.agrees(intent, CONSENT[what]):
+                continue
+            if asks and what == CANCEL and facts.changed_since(intent, wanted):
                 continue
             if not wanted <= (set(self.cancelled) if what == CANCEL else self._deleted):
                 return True
@@ -171,7 +171,7 @@ class OtherBooks:
             ((what, names),) = calls
             if what not in (CANCEL, DELETE_PROFILE):
                 continue
-            if TOOLS[what].permission not in intent.permissions:
+            if PERMISSION[what] not in intent.permissions:
                 continue
             named = names if what == CANCEL else (intent.user_id,)
             yield intent, what, {(intent.tenant_id, name) for name in named}
@@ -197,7 +197,7 @@ class OtherBooks:
         scenario = self.world.scenario
         for submission in scenario.submissions:
             intent = scenario.intent(submission.intent_id)
-            if submission.tool == tool and TOOLS[tool].permission in intent.permissions:
+            if submission.tool == tool and PERMISSION[tool] in intent.permissions:
                 yield intent, dict(submission.arguments)
 
     @property

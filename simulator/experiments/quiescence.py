@@ -33,9 +33,12 @@ def lost_refund(facts: Facts) -> bool:
 def untold(facts: Facts) -> bool:
     """The outcome is final, and the last word is not.
 
-    Where nothing went wrong a call that comes again is answered with the recorded outcome, too.
+    Where nothing went wrong a call that comes again is answered with the recorded outcome, too;
+    and "being verified" is said only of what is open, or a human's.
     """
     if not facts.world.struck and _put_off(facts):
+        return True
+    if facts.world.design.record.durable and _promised(facts):
         return True
     ended = {op[3] for op in facts.operations if op[4] in FINAL}
     for intent in facts.world.scenario.intents:
@@ -47,16 +50,35 @@ def untold(facts: Facts) -> bool:
 
 
 def _put_off(facts: Facts) -> bool:
-    """Whether a call that came after its operation was final was told to wait."""
+    """Whether a call that came after its operation was final was told to wait, or nothing, or
+    that it is forbidden by now.
+    """
     database, backends = facts.world.database, facts.world.backends
-    intent_of = {op[0]: op[3] for op in facts.operations}
-    final: dict[str, int] = {}
+    about = {op[0]: (op[3], op[5]) for op in facts.operations}
+    final: dict[tuple[str, str], int] = {}
     for (operation, _, after), time in zip(database.changes, database.times, strict=True):
-        if after in FINAL and operation in intent_of:
-            final.setdefault(intent_of[operation], time)
+        if after in FINAL and operation in about:
+            final.setdefault(about[operation], time)
+    for (request, answer), arrived in zip(backends.answers, backends.arrivals, strict=True):
+        tool = request.call.name
+        what = request.session.intent_id, REFUND if tool == "issue_refund" else tool
+        says_nothing = answer.kind in ("verifying", "info") or answer.code == "forbidden"
+        if says_nothing and final.get(what, inf) < arrived:
+            return True
+    return False
+
+
+def _promised(facts: Facts) -> bool:
+    """Whether somebody was promised a word, and there is nothing that it could come from."""
+    open_intents = {op[3] for op in facts.operations if op[4] not in FINAL}
+    answered = {
+        request.session.intent_id
+        for request, answer in facts.world.backends.answers
+        if answer.kind == "verifying"
+    }
     return any(
-        answer.kind == "verifying" and final.get(request.session.intent_id, inf) < arrived
-        for (request, answer), arrived in zip(backends.answers, backends.arrivals, strict=True)
+        facts.last_word(intent_id) == "verifying"
+        for intent_id in answered - open_intents - facts.intents_tasked
     )
 
 

@@ -116,9 +116,10 @@ class SameKey(_Repeats):
             request can take, or a process can be paused.
         waits_for_settlement: whether "accepted" is not yet "paid" (case B34). Money that a
             bank is to move takes days, and may come back.
-        asks_from: silent tries after which the provider is also asked, before it is sent the
-            same again; None: never. An error that it stored under the key it repeats as long as
-            it knows the key, and a look-up tells at once what the error hides.
+        asks_from: tries without a result after which the provider is also asked, before every
+            second time that it is sent the same again; None: never. An error that it stored under
+            the key it repeats as long as it knows the key, and a look-up tells at once what the
+            error hides.
     """
 
     every: float = 1800.0

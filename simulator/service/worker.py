@@ -79,8 +79,9 @@ def work(rt: Runtime, d: Design) -> Steps[None]:
 def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
     """Carries out a refund, or asks what became of one that is too old to be sent again."""
     if job.objection is not None:
-        yield from once(rt, d, call_off, job)
-        return
+        called_off = yield from once(rt, d, call_off, job)
+        if called_off:
+            return
     unknown = job.tries > 0 or job.expired
     if job.too_old or (unknown and not d.recovery.resends):
         outcome = yield from ask(rt, job.operation)
@@ -88,7 +89,7 @@ def refund(rt: Runtime, d: Design, job: Job) -> Steps[None]:
             # "Not found" is no proof. In the end only a person may decide; but the provider,
             # if it was only silent, is asked again first.
             silent = outcome.status == "outcome_unknown"
-            if job.overdue or (job.too_old and not silent):
+            if job.overdue or (job.too_old and not silent and not job.accepted):
                 yield from once(rt, d, hand_over, job)
                 return
             outcome = Outcome("outcome_unknown", outcome.detail)
@@ -235,11 +236,25 @@ def expire(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -
         approval.expire(tx, d, Notes(tx, d, later), job.operation)
 
 
-def call_off(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -> None:
-    """Ends a refund that must not be sent any more, and its claim, both or neither."""
-    assert job.objection is not None
+def call_off(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job) -> bool:
+    """Ends a refund that must not be sent any more, and its claim, both or neither.
+
+    False if nothing speaks against it by now, and it goes on: the money that it lacked when it
+    was claimed may have been held for another refund, which was called off a moment ago.
+    """
+    row = d.record.row(tx, job.operation)
+    notes = Notes(tx, d, later)
+    if row is not None and row.status == "processing":
+        return False  # this transaction is run again, and has let it go on before
+    reason = job.objection
+    if row is not None and row.status == "pending":
+        reason = approval.objection(tx, d, job.operation)
+        if reason is None:
+            _move(tx, notes, job.operation, "pending", "processing")
+            return False
     if _still_ours(tx, d, job):
-        fail(tx, d, Notes(tx, d, later), job.operation, "pending", job.objection)
+        fail(tx, d, notes, job.operation, "pending", str(reason))
+    return True
 
 
 def _still_ours(tx: Transaction, d: Design, job: Job) -> bool:

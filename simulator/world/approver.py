@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulator.service.approval import Decision, permission
+from simulator.service.approval import Decision
 from simulator.service.errors import Silence
 from simulator.service.schemas import Session
 from simulator.world.database import read
+from simulator.world.law import CONSENT
 
 if TYPE_CHECKING:
     from simulator.world.runtime import VirtualRuntime
@@ -140,7 +141,7 @@ def _answer(rt: VirtualRuntime, world: World, question: Question, approve: bool)
     decision = Decision(question.approval_id, approve, question.digest)
     world.note("approver", "note", "decides", text="says yes" if approve else "says no")
     entitled = (
-        permission(question.action) in settings.permissions
+        CONSENT[question.action] in settings.permissions
         and settings.user_id != world.scenario.intent(question.intent_id).user_id
     )
     now = int(world.clock.now)

@@ -40,7 +40,7 @@ def cancel_and_pay(tx: Transaction, world: World, event: Outside) -> int | None:
     order = cancel_order(tx, event.tenant_id, event.order_id)
     if order is None:
         return None
-    left = order.captured - order.refunded - order.disputed
+    left = max(0, order.captured - order.refunded - order.disputed)
     which = {"tenant_id": event.tenant_id, "order_id": event.order_id}
     tx.execute(BOOK, {**which, "amount": left})
     if left:

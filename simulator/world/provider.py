@@ -56,12 +56,14 @@ class Change(NamedTuple):
 
     Attributes:
         known: when we had confirmed to know of it.
+        reference: the provider's name for it.
     """
 
     tenant_id: str
     order_id: str
     time: int
     known: int
+    reference: str = ""
 
 
 class Transfer:
@@ -349,7 +351,7 @@ class Provider:
         self.ledger.append(effect)
         world.note("provider", "effect", source, peer=source, amount=amount, text=order_id)
         if booked:
-            self.changes.append(Change(tenant_id, order_id, now, now))
+            self.changes.append(Change(tenant_id, order_id, now, now, reference))
         else:
             kind = "disputed" if source == "chargeback" else "refunded"
             world.report(kind, effect)

@@ -41,6 +41,7 @@ def deliver(rt: VirtualRuntime, settings: WebhookSettings, report: Report, secon
         if status == OK:
             if not report.intent_id:
                 which = report.tenant_id, report.order_id
-                rt.world.provider.changes.append(Change(*which, happened, int(clock.now)))
+                known = Change(*which, happened, int(clock.now), report.reference)
+                rt.world.provider.changes.append(known)
             return
         yield from rt.sleep(min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 20)))

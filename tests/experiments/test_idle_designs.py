@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from simulator import Design, Scenario, designs, explore, faults, replay
-from simulator.service import actions, approval, worker
+from simulator.service import actions, approval, schemas, worker
 from simulator.service.answers import VERIFYING, Answer, FromRecord
 from simulator.service.approval import Approval, Decided, ModelFlag
 from simulator.service.operations import REFUND, DurableRecord, Row
@@ -20,6 +20,7 @@ from simulator.world.scenario import (
     ApproverSettings,
     Intent,
     Order,
+    Outside,
     ProviderSettings,
     Submission,
     WebhookSettings,
@@ -380,3 +381,156 @@ def test_a_task_without_its_row_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(worker.Notes, "entry", silent)
     assert "audit_gap" in replay(SAFE, ONE, down).verdict
+
+
+# The judge has a law of its own.
+
+
+def test_a_service_that_reads_no_hundred_anywhere_loses_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parse = schemas._check_amount
+
+    def small(amount: Any) -> None:
+        parse(amount)
+        if float(amount) >= 100:
+            raise InvalidRequest("Too much.", "amount", "out_of_range")
+
+    monkeypatch.setattr(schemas, "_check_amount", small)
+    assert "lost_refund" in broken(SAFE, ONE)
+
+
+@pytest.mark.parametrize(
+    ("what", "law", "scenario", "breaks"),
+    [
+        ("BULK", 3, "cancelled_orders", "unapproved_refund"),
+        ("action_asks_consent", lambda *_: False, "strangers_goods", "unapproved_refund"),
+    ],
+)
+def test_a_service_with_a_milder_law_is_found(
+    what: str, law: Any, scenario: str, breaks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, what, law)
+    if what == "action_asks_consent":
+        monkeypatch.setattr(approval, what, law)
+    assert breaks in broken(SAFE, getattr(Scenario, scenario)())
+
+
+def test_whoever_may_ask_may_not_for_that_approve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approval, "permission", lambda action: f"{action}:create")
+    assert "unapproved_refund" in broken(SAFE, Scenario.consent_without_right())
+
+
+@pytest.mark.parametrize("scenario", [Scenario.injected_arguments(), Scenario.without_permission()])
+def test_a_promise_that_nothing_can_keep_is_none(scenario: Scenario) -> None:
+    class Never(FromRecord):
+        def __call__(self, begun: str, row: Row | None) -> Answer:
+            if begun in ("denied", "invalid"):
+                return VERIFYING
+            return FromRecord.__call__(self, begun, row)
+
+    assert "untold" in broken(SAFE.but(answer=Never()), scenario)
+
+
+@pytest.mark.parametrize("scenario", [Scenario.resubmitted_elsewhere(), Scenario.late_redelivery()])
+def test_thanks_are_no_answer(scenario: Scenario) -> None:
+    class Thanks(FromRecord):
+        def __call__(self, begun: str, row: Row | None) -> Answer:
+            return Answer("info", "Thanks.") if begun == "known" else FromRecord()(begun, row)
+
+    assert "untold" in broken(SAFE.but(answer=Thanks()), scenario)
+
+
+# What SAFE has to be right in.
+
+
+@pytest.mark.parametrize("window", [1.0, 3.0])
+def test_where_one_request_at_a_time_is_taken_asking_does_not_take_its_place(
+    window: float,
+) -> None:
+    busy = ONE.but(provider=ProviderSettings(limit=1, limit_window=window))
+    down = [faults.provider_down("provider.refund", seconds=42.0)]
+    run = replay(SAFE, busy, down)
+    assert run.verdict == frozenset()
+    assert len(run.ledger) == 1
+
+
+@pytest.mark.parametrize("intents", [5, 8])
+def test_a_queue_before_a_slow_provider_is_worked_off(intents: int) -> None:
+    names = [f"intent-{number}" for number in range(1, intents + 1)]
+    scenario = Scenario(
+        intents=tuple(Intent(name, amount=50_00) for name in names),
+        submissions=tuple(Submission(name) for name in names),
+        provider=ProviderSettings(limit=1, limit_window=60.0),
+    )
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert len(run.ledger) == intents
+
+
+def test_of_two_refunds_that_stand_in_each_others_way_one_is_paid() -> None:
+    scenario = Scenario.charged_back_in_between().but(
+        intents=(Intent("intent-1", amount=250_00), Intent("intent-2", amount=250_00)),
+        submissions=(Submission("intent-1"), Submission("intent-2")),
+    )
+    assert explore(SAFE, scenario, max_faults=1).counterexample is None
+    stopped = faults.pause("worker-1:claim", when="after", seconds=5.0)
+    assert len(replay(SAFE, scenario, [stopped]).ledger) == 2  # the chargeback, and one of them
+
+
+@pytest.mark.parametrize("webhooks", [WebhookSettings(), None], ids=["reports", "silence"])
+def test_what_was_accepted_by_a_provider_that_cannot_be_asked_waits_for_its_report(
+    webhooks: WebhookSettings | None,
+) -> None:
+    provider = ProviderSettings(settles_after=48 * 3600.0, lookup_lag=None, webhooks=webhooks)
+    run = replay(SAFE, ONE.but(provider=provider))
+    assert run.verdict == frozenset()
+    assert run.tasks.empty == (webhooks is not None)
+
+
+def test_a_bulk_cancellation_of_an_order_that_changed_meanwhile_may_be_refused() -> None:
+    taken = Outside("chargeback", at=30.0, amount=1_00)
+    scenario = Scenario.cancelled_orders().but(
+        outside=(taken,), provider=ProviderSettings(webhooks=WebhookSettings())
+    )
+    assert broken(SAFE, scenario) == frozenset()
+
+
+def test_two_tools_for_one_wish_are_two_things() -> None:
+    scenario = Scenario(
+        orders=(Order(), Order("ORD-1002")),
+        intents=(Intent("intent-1", permissions=frozenset({"refund:create", "order:cancel"})),),
+        submissions=(
+            Submission("intent-1"),
+            Submission(
+                "intent-1",
+                at=10.0,
+                tool="cancel_orders",
+                arguments={"order_ids": ["ORD-1001", "ORD-1002"]},
+            ),
+        ),
+    )
+    assert broken(SAFE, scenario) == frozenset()
+
+
+def test_two_things_from_outside_in_one_instant_are_two() -> None:
+    scenario = Scenario(
+        submissions=(Submission("intent-1", at=60.0),),
+        outside=(Outside("cancel", at=1.0), Outside("chargeback", at=1.0, amount=100_00)),
+        provider=ProviderSettings(webhooks=WebhookSettings()),
+    )
+    assert broken(SAFE, scenario) == frozenset()
+
+
+def test_a_colleague_pays_no_negative_sum() -> None:
+    scenario = Scenario(
+        intents=(Intent("intent-1", amount=300_00),),
+        outside=(
+            Outside("chargeback", at=30.0, amount=250_00),
+            Outside("cancel", at=300.0),
+        ),
+        provider=ProviderSettings(webhooks=WebhookSettings()),
+    )
+    run = replay(SAFE, scenario)
+    assert run.verdict == frozenset()
+    assert min(run.ledger.amount) > 0

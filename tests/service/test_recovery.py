@@ -71,11 +71,10 @@ LONG_OUTAGE = faults.provider_down(REFUND, nth=2, seconds=26 * 3600.0)
     ("recovery", "paid"),
     [
         (SameKey(), 1),
-        (SameKey(horizon=30 * 3600.0, asks_from=None), 2),
-        (SameKey(horizon=30 * 3600.0), 1),
+        (SameKey(horizon=30 * 3600.0), 2),
         (Blind(), 2),
     ],
-    ids=["20 h", "30 h", "30 h, and it asks", "no horizon"],
+    ids=["20 h", "30 h", "no horizon"],
 )
 def test_sending_stops_before_the_provider_forgets_the_key_or_pays_twice(
     recovery: Any, paid: int
