@@ -36,9 +36,8 @@ class Facts:
         ours: payments that we asked for. paid: how many per intent.
         paid_on: minor units per (tenant, order), whoever moved them.
         outside: payments that the bank, or somebody at the dashboard, made without us.
-        never_heals: whether something happened that no time mends: a poisoned event, an error
-            that the provider replays, keys that mean nothing, a rule of its own against
-            duplicates, reports that are wrong, too much money that left.
+        never_heals: whether the scenario holds for every refund what no time mends: an error that
+            the provider replays, keys that mean nothing, a rule of its own against duplicates.
         refunds: ids of the intents for which the agent calls issue_refund.
         beside_money: what became of orders, goods and profiles.
         operations: (id, tenant, order, intent, status, action) as our database has them.
@@ -68,30 +67,33 @@ class Facts:
         provider = world.scenario.provider
         forgets = provider.semantics == "none"  # what was lost cannot be told from what was not
         replays_errors = provider.errors > 0 and provider.semantics in ("stripe-v1", "ietf")
+        hidden = provider.error_when == "before" or provider.lookup_lag is None
         deaf = provider.lookup_lag is None and provider.webhooks is None
         self.never_heals = (
-            bool(world.scenario.poison)
-            or replays_errors
+            (replays_errors and hidden)
             or forgets
             or provider.duplicate_window is not None
-            or bool(provider.contradicts)
             # The money comes in days, and nobody can ask, or is told, when it has come.
             or (provider.settles_after is not None and deaf)
-            or (provider.webhooks is not None and provider.webhooks.misreports is not None)
-            or self._overpaid(world)
         )
         self.intents_tasked = {op[3] for op in self.operations if op[0] in self.tasked}
         self.refunds = world.scenario.refund_intents
         self.beside_money = OtherBooks(world)
         self.captured = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
 
-    def _overpaid(self, world: World) -> bool:
-        """Whether an intent was paid twice, or more went back than was captured, whoever paid:
-        who comes to know of it has to ask a human.
+    def needs_a_person(self, operation: Any) -> bool:
+        """Whether no time mends what befell this operation: a poisoned event, a provider that
+        contradicts itself or reports what is wrong, too much money that left, whoever paid it.
         """
-        orders = {(o.tenant_id, o.id): o.captured for o in world.scenario.orders}
-        return any(count > 1 for count in self.paid.values()) or any(
-            amount > orders.get(order, 0) for order, amount in self.paid_on.items()
+        _, tenant, order, intent, _, _ = operation
+        scenario = self.world.scenario
+        reports = scenario.provider.webhooks
+        which = tenant, order
+        return (
+            intent in scenario.poison | scenario.provider.contradicts
+            or (reports is not None and reports.misreports is not None)
+            or self.paid[intent] > 1
+            or self.paid_on.get(which, 0) > self.captured.get(which, 0)
         )
 
     def hopeless(self, intent_id: str) -> bool:

@@ -91,7 +91,8 @@ def stuck(facts: Facts) -> bool:
 
 def needless_task(facts: Facts) -> bool:
     """A human was asked although all healed within the key's lifetime."""
-    if not facts.tasked or facts.never_heals:
+    asked = [operation for operation in facts.operations if operation[0] in facts.tasked]
+    if facts.never_heals or all(facts.needs_a_person(operation) for operation in asked):
         return False
     broken_for = sum(fault.seconds for _, fault in facts.world.struck)
     return broken_for < facts.world.scenario.provider.key_lifetime / 2

@@ -15,6 +15,7 @@ from simulator.service import actions, approval, schemas, worker
 from simulator.service.answers import VERIFYING, Answer, FromRecord
 from simulator.service.approval import Approval, Decided, ModelFlag
 from simulator.service.operations import REFUND, DurableRecord, Row
+from simulator.service.recovery import SameKey
 from simulator.service.schemas import InvalidRequest, Session, ToolCall
 from simulator.world.scenario import (
     ApproverSettings,
@@ -534,3 +535,10 @@ def test_a_colleague_pays_no_negative_sum() -> None:
     run = replay(SAFE, scenario)
     assert run.verdict == frozenset()
     assert min(run.ledger.amount) > 0
+
+
+def test_one_refund_that_never_heals_excuses_no_question_about_another() -> None:
+    hasty = SAFE.but(recovery=SameKey(horizon=0.5))
+    for scenario in (Scenario.poisoned_event(), Scenario.two_equal_refunds()):
+        found = explore(hasty, scenario, max_faults=1, breaks=["needless_task"])
+        assert found.counterexample is not None
