@@ -88,6 +88,8 @@ def unapproved_refund(facts: Facts) -> bool:
 
 def conflict_ignored(facts: Facts) -> bool:
     """A request came again with another payload, and was not refused."""
+    if facts.beside_money.mismatched():
+        return True
     scenario = facts.world.scenario
     for request, answer in facts.world.backends.answers:
         intent = scenario.intent(request.session.intent_id)

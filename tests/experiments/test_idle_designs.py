@@ -542,3 +542,38 @@ def test_one_refund_that_never_heals_excuses_no_question_about_another() -> None
     for scenario in (Scenario.poisoned_event(), Scenario.two_equal_refunds()):
         found = explore(hasty, scenario, max_faults=1, breaks=["needless_task"])
         assert found.counterexample is not None
+
+
+CANCELS = frozenset({"order:cancel"})
+
+
+def cancelling(*calls: tuple[str, ...]) -> Scenario:
+    """One wish, and its calls ten seconds apart, each with the orders that it names."""
+    return Scenario(
+        orders=(Order(), Order("ORD-1002")),
+        intents=(Intent("intent-1", owed=False, permissions=CANCELS),),
+        submissions=tuple(
+            Submission(
+                "intent-1",
+                at=10.0 * number,
+                thought=number + 1,
+                tool="cancel_orders",
+                arguments={"order_ids": list(orders)},
+            )
+            for number, orders in enumerate(calls)
+        ),
+    )
+
+
+def test_another_order_to_cancel_is_another_payload(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = cancelling(("ORD-1001",), ("ORD-1002",))
+    assert broken(SAFE, scenario) == frozenset()
+    monkeypatch.setattr(DurableRecord, "look", lambda *_: "known")
+    assert broken(SAFE, scenario) == {"conflict_ignored"}
+
+
+def test_a_second_call_of_one_order_excuses_no_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = cancelling(("ORD-1001", "ORD-1002"), ("ORD-1001",))
+    assert broken(SAFE, scenario) == frozenset()
+    monkeypatch.setattr(actions, "BULK", 3)
+    assert "unapproved_refund" in broken(SAFE, scenario)
