@@ -27,6 +27,7 @@ __all__ = [
     "bury",
     "claim_next",
     "enqueue",
+    "is_held",
     "look",
     "next_due",
     "promise",
@@ -185,6 +186,11 @@ RELEASE = """
     WHERE operation_id = :operation_id AND topic = :topic AND token = :token
       AND owner IS NOT NULL
 """
+HELD = """
+    SELECT 1 FROM outbox
+    WHERE operation_id = :operation_id AND topic = :topic AND token = :token
+      AND owner IS NOT NULL
+"""
 RELEASE_UNFENCED = """
     UPDATE outbox
     SET owner = NULL, lease_until = NULL, claims = 0, tries = tries + 1,
@@ -278,6 +284,12 @@ def release(tx: Transaction, job: Job, fence: bool, again_in: float | None, done
         },
     )
     return bool(cursor.rowcount == 1)
+
+
+def is_held(tx: Transaction, job: Job) -> bool:
+    """Whether a claim is still the newest, and has not ended."""
+    which = {"operation_id": job.operation.id, "topic": job.topic, "token": job.token}
+    return tx.execute(HELD, which).fetchone() is not None
 
 
 def bury(tx: Transaction, job: Job) -> None:

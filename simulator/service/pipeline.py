@@ -364,8 +364,7 @@ def compare(
     if row is None or not row.final or outcome.status not in FINAL or outcome.status == row.status:
         return
     reason = f"It was booked as {row.status}, and the provider answers: {outcome.detail}"
-    if open_task(tx, operation.id, "contradiction", reason):
-        notes.add(operation, "task", reason)
+    open_task(tx, notes, operation, "contradiction", reason)
 
 
 def _again_in(d: Design, tx: Transaction, job: Job, outcome: Outcome) -> float | None:

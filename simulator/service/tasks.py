@@ -24,6 +24,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from simulator.service.audit import Notes
+    from simulator.service.operations import Operation
     from simulator.service.runtime import Transaction
 
 __all__ = ["open_task"]
@@ -35,7 +37,12 @@ OPEN_TASK = """
 """
 
 
-def open_task(tx: Transaction, operation_id: str, topic: str, reason: str) -> bool:
-    """Opens a question. False if it is open: a second one about the same thing changes nothing."""
-    values = {"operation_id": operation_id, "topic": topic, "reason": reason, "now": tx.time()}
-    return bool(tx.execute(OPEN_TASK, values).rowcount == 1)
+def open_task(tx: Transaction, notes: Notes, operation: Operation, topic: str, reason: str) -> bool:
+    """Opens a question, and writes down why. False if it is open: a second one about the same
+    thing changes nothing.
+    """
+    values = {"operation_id": operation.id, "topic": topic, "reason": reason, "now": tx.time()}
+    opened = bool(tx.execute(OPEN_TASK, values).rowcount == 1)
+    if opened:
+        notes.add(operation, "task", reason)
+    return opened

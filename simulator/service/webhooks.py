@@ -242,9 +242,9 @@ def is_another(booked: str, reported: str) -> bool:
 def ask_a_person(
     tx: Transaction, notes: Notes, operation: Operation, topic: str, reason: str
 ) -> None:
-    """Opens a question, unless it is open, and writes down why."""
-    open_task(tx, operation.id, topic, reason)
-    notes.add(operation, "task", reason)
+    """Opens a question; where it is open, another report that contradicts is in the log, too."""
+    if not open_task(tx, notes, operation, topic, reason):
+        notes.add(operation, "task", reason)
 
 
 def ask_about_order(tx: Transaction, notes: Notes, report: Report, event: str, reason: str) -> None:

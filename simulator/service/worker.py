@@ -17,7 +17,7 @@ from simulator.service.conclusion import fail
 from simulator.service.errors import Declined, RateLimited, Silence
 from simulator.service.once import once
 from simulator.service.operations import FINAL, REFUND, Operation, Row, move
-from simulator.service.outbox import Found, Job, Outbox, bury, claim_next, look, release
+from simulator.service.outbox import Found, Job, Outbox, bury, claim_next, is_held, look, release
 from simulator.service.payment import PROVIDER_TIMEOUT, Outcome, ask, pay
 from simulator.service.pipeline import finish
 from simulator.service.tasks import open_task
@@ -125,8 +125,7 @@ def hand_over(
 def _set_aside(tx: Transaction, notes: Notes, job: Job, reason: str) -> None:
     """From here on the row is a person's."""
     bury(tx, job)
-    open_task(tx, job.operation.id, job.topic, reason)
-    notes.add(job.operation, "task", reason)
+    open_task(tx, notes, job.operation, job.topic, reason)
 
 
 def see(tx: Transaction, d: Design, later: list[tuple[Any, ...]]) -> Found | None:
@@ -242,6 +241,9 @@ def call_off(tx: Transaction, d: Design, later: list[tuple[Any, ...]], job: Job)
     False if nothing speaks against it by now, and it goes on: the money that it lacked when it
     was claimed may have been held for another refund, which was called off a moment ago.
     """
+    assert isinstance(d.dispatch, Outbox)
+    if d.dispatch.fence and not is_held(tx, job):
+        return True  # somebody else has claimed since, and looks at it anew
     row = d.record.row(tx, job.operation)
     notes = Notes(tx, d, later)
     if row is not None and row.status == "processing":

@@ -73,17 +73,9 @@ class Scenario(
 
 def ready_scenarios() -> dict[str, Callable[[], Scenario]]:
     """The scenarios that need no arguments, by name; the plainest come first."""
-    groups = (
-        RefundScenarios,
-        ProviderScenarios,
-        RightsScenarios,
-        ConsentScenarios,
-        OutsideScenarios,
-        ToolScenarios,
-    )
     return {
         name: getattr(Scenario, name)
-        for group in groups
+        for group in Scenario.__bases__
         for name, method in vars(group).items()
         if isinstance(method, classmethod)
     }

@@ -929,3 +929,27 @@ def test_when_the_process_has_spent_its_retries_the_queue_waits_for_the_long_int
     assert work.claim() is None
     work.desk.seconds += 1.0
     assert work.claim() is not None
+
+
+def test_a_zombie_does_not_let_go_on_what_another_worker_has_taken_up(tools: Any, run: Any) -> None:
+    promised(tools, "refund")
+    zombie = Shift(tools.runtime, run, tools.design).claimed()
+    assert zombie.objection is not None
+    tools.desk.seconds += 100.0
+    assert Shift(tools.runtime, run, tools.design).claimed().objection is not None
+    # Now the money is there again; who has the claim may go on, and the zombie may not.
+    tools.desk.execute("UPDATE orders SET disputed = 0 WHERE id = 'ORD-1001'")
+    assert call_off(tools.desk, SAFE, [], zombie)
+    assert tools.desk.status() == "pending"
+
+
+def test_what_goes_on_goes_on_once_however_often_its_transaction_is_run(
+    tools: Any, run: Any
+) -> None:
+    promised(tools, "refund")
+    job = Shift(tools.runtime, run, tools.design).claimed()
+    tools.desk.execute("UPDATE orders SET disputed = 0 WHERE id = 'ORD-1001'")
+    assert not call_off(tools.desk, SAFE, [], job)
+    assert not call_off(tools.desk, SAFE, [], job)
+    assert tools.desk.status() == "processing"
+    assert tools.events().count("pending->processing") == 1
