@@ -343,7 +343,7 @@ def test_a_picture_says_in_words_what_went_wrong(
         " ".join(text.get_text() for text in figure.axes[0].texts[:3]) for figure in drawn
     )
     assert "seed 0 What went wrong: paid more than once; more given back than was cap" in wrong
-    assert "seed 0 Nothing went wrong." in right
+    assert "seed 0 All is right in the end." in right
     assert str(drawn[0]).endswith("our books and the provider's differ.")
 
 

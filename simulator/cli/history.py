@@ -64,7 +64,7 @@ IN_SHORT = {
 def went_wrong(verdict: Verdict) -> str:
     """A verdict as a sentence for a picture."""
     said = [words for name, words in IN_SHORT.items() if name in verdict]
-    return f"What went wrong: {'; '.join(said)}." if said else "Nothing went wrong."
+    return f"What went wrong: {'; '.join(said)}." if said else "All is right in the end."
 
 
 def show(run: Run, picture: Path | None) -> None:
